@@ -1,0 +1,1 @@
+"""Tensor functions: the sparse product, the polynomial primitive, proximal operators, activations, dropout."""

@@ -1,0 +1,27 @@
+"""What runs on the metal: the same sparse step for CPU and GPU, behind one signature."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from unspool.ops.kernels import cpu
+from unspool.ops.operator import Csr
+
+
+class Step(Protocol):
+    """``out = scale * M y + weight * base - lagged`` on two-dimensional contiguous tensors."""
+
+    def __call__(  # noqa: D102 - the class docstring is the contract
+        self, csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None
+    ) -> None: ...
+
+
+def step_for(x: Tensor) -> Step:
+    """The implementation for the device of ``x``."""
+    if x.is_cuda:
+        from unspool.ops.kernels import cuda
+
+        return cuda.step
+    return cpu.step

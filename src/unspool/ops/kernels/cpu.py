@@ -1,0 +1,52 @@
+"""The sparse step on the CPU: torch's compressed-row product (MKL where torch has it), into buffers we own."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import torch
+from torch import Tensor
+
+from unspool.ops.operator import Csr, row_of_entry
+
+
+@functools.cache
+def _hear_the_beta_warning_once() -> None:
+    # torch announces its CSR layout as beta, once per process; our users did not ask for that layout.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1))
+
+
+def step(csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None) -> None:
+    """Compute ``out = scale * M y + weight * base - lagged``; ``out`` may be the memory of base, never of lagged or y."""
+    _add_base(out, base, weight, lagged)
+    nothing = base is None and lagged is None
+    if csr.val.numel() == 0 or y.shape[1] == 0:
+        if nothing:
+            out.zero_()
+        return
+    if y.device.type != "cpu":  # MPS and others have no CSR product
+        _gather(csr, y, out.zero_() if nothing else out, scale)
+        return
+    _hear_the_beta_warning_once()
+    size = (csr.crow.numel() - 1, y.shape[0])
+    matrix = torch.sparse_csr_tensor(csr.crow, csr.col, csr.val, size, check_invariants=False)
+    out.addmm_(matrix, y, beta=0.0 if nothing else 1.0, alpha=scale)
+
+
+def _add_base(out: Tensor, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None) -> None:
+    """Write ``weight * base - lagged`` into ``out``, where base may already lie."""
+    if base is not None and weight is not None:
+        torch.mul(base, weight, out=out)
+    elif base is not None and base.data_ptr() != out.data_ptr():
+        out.copy_(base)
+    if lagged is not None and base is not None:
+        out.sub_(lagged)
+    elif lagged is not None:
+        torch.neg(lagged, out=out)
+
+
+def _gather(csr: Csr, y: Tensor, out: Tensor, scale: float) -> None:
+    out.index_add_(0, row_of_entry(csr.crow), csr.val[:, None] * y[csr.col.long()], alpha=scale)

@@ -1,0 +1,135 @@
+"""The sparse product as a differentiable, stackable function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unspool.ops import recurrence
+from unspool.ops.operator import Csr, HasOperator, Operator
+
+# Three layers, each for a reason found by experiment (docs/architecture.md, "The primitive"):
+#   1. a raw op that knows only tensors, with a rule that folds trials into columns;
+#   2. in eager mode an autograd.Function whose backward calls *itself*, so that any order of derivative is right;
+#   3. under torch.compile an op with registered autograd, because compile(vmap(Function)) drops custom backwards.
+
+
+@torch.library.custom_op("unspool::spmm_raw", mutates_args=())
+def _raw(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
+    return recurrence.product(Csr(crow, col, val, hubs), x)
+
+
+@_raw.register_fake
+def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
+    return x.new_empty(crow.shape[0] - 1, x.shape[1])
+
+
+def _fold(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+    *matrices, x = args
+    refuse_stacked_graph(in_dims[:-1])
+    wide = x.movedim(in_dims[-1], 1) if in_dims[-1] is not None else x[:, None].expand(-1, info.batch_size, -1)
+    result = (_raw if len(matrices) == 4 else _compiled)(*matrices, wide.reshape(x.shape[0] if in_dims[-1] != 0 else wide.shape[0], -1))
+    return result.view(result.shape[0], info.batch_size, -1), 1
+
+
+def refuse_stacked_graph(in_dims: tuple[int | None, ...]) -> None:
+    """Trials share one graph: say so when ``vmap`` is asked to stack graphs."""
+    if any(dim is not None for dim in in_dims):
+        raise ValueError("vmap over graphs is not supported: all trials share one graph; stack x or the coefficients")
+
+
+torch.library.register_vmap("unspool::spmm_raw", _fold)
+
+
+class _Product(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(crow, col, val, hubs, crow_t, col_t, val_t, hubs_t, x):  # type: ignore[no-untyped-def]  # noqa: ANN
+        return _raw(crow, col, val, hubs, x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[:8])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        a, b = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        return (None,) * 8 + (_Product.apply(*b, *a, grads[0]),)
+
+
+@torch.library.custom_op("unspool::spmm", mutates_args=())
+def _compiled(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor, x: Tensor) -> Tensor:  # noqa: E501
+    return recurrence.product(Csr(crow, col, val, hubs), x)
+
+
+@_compiled.register_fake
+def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor, x: Tensor) -> Tensor:  # noqa: E501
+    return x.new_empty(crow.shape[0] - 1, x.shape[1])
+
+
+def _compiled_backward(ctx: Any, grad: Tensor) -> Any:
+    a, b = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+    return (None,) * 8 + (_compiled(*b, *a, grad),)
+
+
+_compiled.register_autograd(_compiled_backward, setup_context=_Product.setup_context)
+torch.library.register_vmap("unspool::spmm", _fold)
+
+
+def spmm(graph: HasOperator, x: Tensor) -> Tensor:
+    r"""Multiply a sparse matrix with a signal: :math:`A X`.
+
+    Differentiable in ``x`` to any order, with trials in leading dimensions or under :func:`torch.func.vmap` folded into
+    the columns of one wide product. No gradient flows to the entries of A.
+
+    Args:
+        graph: a ``Graph`` or an :class:`Operator`.
+        x: signals of shape (nodes,), (nodes, features) or (..., nodes, features).
+
+    Returns:
+        A tensor of the same shape as ``x`` (rows of A in place of nodes).
+
+    Example:
+        >>> import torch, unspool as us
+        >>> ring = us.graph.ring(4)
+        >>> spmm(ring, torch.tensor([3.0, 0.0, 0.0, 0.0]))
+        tensor([1.0000, 1.0000, 0.0000, 1.0000])
+    """
+    operator = graph.operator
+    check_signal(operator, x)
+    if x.ndim == 1:
+        return _multiply(operator, x[:, None])[:, 0]
+    if x.ndim == 2:
+        return _multiply(operator, x)
+    wide = x.movedim(-2, 0)
+    result = _multiply(operator, wide.reshape(wide.shape[0], -1))
+    return result.view(-1, *wide.shape[1:]).movedim(0, -2)
+
+
+def _multiply(operator: Operator, x: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        return _compiled(*operator.forward, *operator.transpose, x)
+    return _Product.apply(*operator.forward, *operator.transpose, x)
+
+
+def check_signal(operator: Operator, x: Tensor) -> None:
+    """Raise one clear sentence when ``x`` cannot live on this graph."""
+    if not x.is_floating_point():
+        raise TypeError(f"x holds {_short(x.dtype)}: signals are floating-point; call x.float()")
+    nodes = x.shape[0] if x.ndim == 1 else x.shape[-2] if x.ndim else 0
+    if nodes != operator.shape[1]:
+        raise ValueError(f"x has shape {tuple(x.shape)}, but the graph has {operator.shape[1]} nodes: expected (..., nodes, features)")
+    if x.device != operator.device:
+        raise ValueError(f"x is on {x.device}, the graph on {operator.device}: call graph.to({str(x.device)!r})")
+    half = x.dtype in (torch.bfloat16, torch.float16) and operator.dtype == torch.float32
+    if x.dtype != operator.dtype and not half:
+        raise TypeError(
+            f"x is {_short(x.dtype)}, the graph {_short(operator.dtype)}: call graph.to(torch.{_short(x.dtype)}) or x.to(torch.{_short(operator.dtype)})"
+        )
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
