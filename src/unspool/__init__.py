@@ -1,0 +1,2 @@
+from unspool import graph
+from unspool.graph import Graph, Normalisation

@@ -1,0 +1,23 @@
+"""Where signals live: graphs, their normalisation, their frequencies, and small ones to try things on."""
+
+from unspool.graph.graph import Graph
+from unspool.graph.incidence import edge_list
+from unspool.graph.normalise import Normalisation
+from unspool.graph.shapes import complete, grid, path, ring, sensor, star
+from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, spectral_density
+
+__all__ = [
+    "Density",
+    "Graph",
+    "Normalisation",
+    "complete",
+    "edge_list",
+    "frequencies",
+    "frequencies_and_modes",
+    "grid",
+    "path",
+    "ring",
+    "sensor",
+    "spectral_density",
+    "star",
+]
