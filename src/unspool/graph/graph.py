@@ -265,6 +265,10 @@ class Graph:
             >>> torch.allclose(b.T @ b, torch.eye(5, dtype=torch.float64) - graph.to_dense())
             True
         """
+        return self._incidence
+
+    @functools.cached_property
+    def _incidence(self) -> Operator:
         from unspool.graph.incidence import incidence
 
         return incidence(self)

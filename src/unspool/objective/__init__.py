@@ -1,0 +1,40 @@
+"""What is minimised: coefficients, metrics, terms, and their sum."""
+
+from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Learnable, Values
+from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric
+from unspool.objective.objective import Objective, as_objective, check_proximable
+from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
+from unspool.objective.quadratic import EdgeSmoothness, Fidelity, Ridge, Smoothness, require_symmetric
+from unspool.objective.term import Given, ProximableTerm, QuadraticTerm, SmoothTerm, Stencil, Term
+
+__all__ = [
+    "INITIAL",
+    "Activation",
+    "Box",
+    "Coefficient",
+    "Diagonal",
+    "EdgeSmoothness",
+    "Fidelity",
+    "Fixed",
+    "Given",
+    "Learnable",
+    "LowRank",
+    "NonNegative",
+    "Objective",
+    "ProximableTerm",
+    "QuadraticTerm",
+    "Relaxed",
+    "Ridge",
+    "RowSparse",
+    "RowSparseFidelity",
+    "SmoothTerm",
+    "Smoothness",
+    "Sparse",
+    "Stencil",
+    "Symmetric",
+    "Term",
+    "Values",
+    "as_objective",
+    "check_proximable",
+    "require_symmetric",
+]

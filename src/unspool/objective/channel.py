@@ -1,0 +1,107 @@
+"""Maps on channels: numbers, diagonals and matrices that multiply a signal H (nodes × features) from the right.
+
+A number or a 0-d tensor t means t·I, a 1-d tensor a diagonal, a 2-d tensor a matrix. Adding a number to a matrix
+therefore adds it to the diagonal: ``1 - T`` is I − T.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+Map = float | Tensor
+
+
+def rank(t: Map) -> int:
+    """0 for a number, 1 for a diagonal, 2 for a matrix."""
+    return t.ndim if isinstance(t, Tensor) else 0
+
+
+def add(a: Map, b: Map) -> Map:
+    """a + b, with numbers and diagonals as matrices where needed.
+
+    Example:
+        >>> import torch
+        >>> add(1.0, -torch.ones(2, 2))
+        tensor([[ 0., -1.],
+                [-1.,  0.]])
+    """
+    if max(rank(a), rank(b)) < 2:
+        return a + b
+    features = (a if rank(a) == 2 else b).shape[-1]  # type: ignore[union-attr]
+    like = a if rank(a) == 2 else b
+    return as_matrix(a, features, like) + as_matrix(b, features, like)
+
+
+def compose(a: Map, b: Map) -> Map:
+    """First a, then b: H a b."""
+    if rank(a) == 2 and rank(b) == 2:
+        return a @ b  # type: ignore[operator]
+    if rank(a) == 1 and rank(b) == 2:
+        return a[:, None] * b  # type: ignore[index]
+    return a * b
+
+
+def apply(h: Tensor, t: Map) -> Tensor:
+    """H t."""
+    return h @ t if rank(t) == 2 else h * t  # type: ignore[operator]
+
+
+def negative(t: Map) -> Map:
+    """−t."""
+    return -t
+
+
+def transpose(t: Map) -> Map:
+    """tᵀ."""
+    return t.mT if isinstance(t, Tensor) and t.ndim == 2 else t
+
+
+def as_matrix(t: Map, features: int, like: Map) -> Tensor:
+    """t as a (features, features) tensor in the dtype and on the device of ``like``."""
+    if isinstance(t, Tensor) and t.ndim == 2:
+        return t
+    if not isinstance(like, Tensor):
+        like = torch.empty(0)
+    eye = torch.eye(features, dtype=like.dtype, device=like.device)
+    return eye * t
+
+
+def eigenvalue_range(t: Map) -> tuple[Map, Map]:
+    """Smallest and largest eigenvalue of the symmetric part of t, as 0-d tensors or numbers; stackable."""
+    if not isinstance(t, Tensor) or t.ndim == 0:
+        return t, t
+    if t.ndim == 1:
+        return t.amin(), t.amax()
+    value = torch.linalg.eigvalsh((t + t.mT) / 2)
+    return value[..., 0], value[..., -1]
+
+
+def spectral_norm(t: Map) -> Map:
+    """The largest singular value of t."""
+    if not isinstance(t, Tensor):
+        return abs(t)
+    if t.ndim < 2:
+        return t.abs().amax()
+    return torch.linalg.matrix_norm(t, ord=2)
+
+
+def larger(a: Map, b: Map) -> Map:
+    """The larger of two numbers, tensors or not."""
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        like = a if isinstance(a, Tensor) else b
+        return torch.maximum(torch.as_tensor(a).to(like), torch.as_tensor(b).to(like))  # type: ignore[arg-type]
+    return max(a, b)
+
+
+def smaller(a: Map, b: Map) -> Map:
+    """The smaller of two numbers, tensors or not."""
+    return -larger(-a, -b)
+
+
+def asymmetry(t: Map) -> float:
+    """‖t − tᵀ‖ / ‖t‖, zero for numbers and diagonals."""
+    if rank(t) < 2 or not isinstance(t, Tensor):
+        return 0.0
+    size = float(torch.linalg.matrix_norm(t))
+    return float(torch.linalg.matrix_norm(t - t.mT)) / size if size > 0 else 0.0

@@ -1,0 +1,339 @@
+"""Coefficients: numbers and matrices of an objective or an algorithm, *with their sharing*.
+
+A coefficient is an expression over leaves. Two places that mention the same leaf share one parameter, whatever
+arithmetic stands between: ``1 - alpha`` is the same parameter as ``alpha``. Coefficients own no tensors that train;
+the unrolled network does, and hands each layer's values to :meth:`Coefficient.evaluate`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unspool.objective import channel
+from unspool.objective.channel import Map
+
+#: Raw parameter values by leaf: what a layer of a network hands to the objective.
+Values = Mapping["Leaf", Tensor]
+
+
+class Coefficient(ABC):
+    """A number, diagonal or matrix in a formula; supports ``+ - * /`` with numbers and other coefficients.
+
+    Example:
+        >>> import unspool as us
+        >>> alpha = us.Learnable(0.1, per_layer=True, within=(0, 1), name="α")
+        >>> print(1 - alpha, 2 * (1 - alpha))
+        1 − αₖ 2 (1 − αₖ)
+    """
+
+    @abstractmethod
+    def evaluate(self, values: Values) -> Map:
+        """The value, given the raw parameters of its leaves."""
+
+    @property
+    @abstractmethod
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The learnable leaves it mentions, each once, in order of appearance."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the value is a symmetric map by construction (numbers and diagonals are)."""
+        return True
+
+    @property
+    def matrix(self) -> bool:
+        """Whether the value is a matrix rather than a number or a diagonal."""
+        return False
+
+    @property
+    def per_layer(self) -> bool:
+        """Whether any leaf differs from layer to layer."""
+        return any(leaf.per_layer for leaf in self.leaves)
+
+    @property
+    def factor(self) -> str:
+        """The formula, in brackets where it would be misread as a factor."""
+        return str(self)
+
+    def __add__(self, other: Any) -> Coefficient:
+        return Combined("+", self, as_coefficient(other))
+
+    def __radd__(self, other: Any) -> Coefficient:
+        return Combined("+", as_coefficient(other), self)
+
+    def __sub__(self, other: Any) -> Coefficient:
+        return Combined("−", self, as_coefficient(other))
+
+    def __rsub__(self, other: Any) -> Coefficient:
+        return Combined("−", as_coefficient(other), self)
+
+    def __mul__(self, other: Any) -> Coefficient:
+        return Combined("·", self, as_coefficient(other))
+
+    def __rmul__(self, other: Any) -> Coefficient:
+        return Combined("·", as_coefficient(other), self)
+
+    def __truediv__(self, other: Any) -> Coefficient:
+        return Combined("/", self, as_coefficient(other))
+
+    def __rtruediv__(self, other: Any) -> Coefficient:
+        return Combined("/", as_coefficient(other), self)
+
+    def __neg__(self) -> Coefficient:
+        return Combined("·", Fixed(-1.0), self)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Coefficient):
+    """A value that never trains: a number, a 1-d tensor (diagonal) or a 2-d tensor (matrix).
+
+    Example:
+        >>> import unspool as us
+        >>> us.Fixed(0.5).evaluate({})
+        0.5
+    """
+
+    value: float | Tensor
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        bad = not math.isfinite(self.value) if not isinstance(self.value, Tensor) else not bool(torch.isfinite(self.value).all())
+        if bad:
+            raise ValueError(f"a coefficient is {self.value}: coefficients must be finite numbers")
+
+    def evaluate(self, values: Values) -> Map:
+        """The value itself."""
+        return self.value
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """None."""
+        return ()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the tensor equals its transpose."""
+        return not self.matrix or bool(torch.equal(self.value, self.value.mT))  # type: ignore[union-attr]
+
+    @property
+    def matrix(self) -> bool:
+        """Whether it is a 2-d tensor."""
+        return channel.rank(self.value) == 2
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return self.name
+        return "T" if isinstance(self.value, Tensor) and self.value.ndim else f"{float(self.value):.4g}".replace("-", "−")
+
+    def __repr__(self) -> str:
+        return f"Fixed({self.value})" if not isinstance(self.value, Tensor) else f"Fixed(tensor{tuple(self.value.shape)})"
+
+
+class Leaf(Coefficient):
+    """A learnable coefficient: it says where training starts and how a raw parameter becomes a value.
+
+    Identity is sharing: the same object is the same parameter.
+    """
+
+    def __init__(self, name: str | None, per_layer: bool) -> None:
+        self.name = name
+        self._per_layer = per_layer
+
+    @abstractmethod
+    def start(self) -> Tensor:
+        """The raw parameter of one layer before training."""
+
+    @abstractmethod
+    def value_of(self, raw: Tensor) -> Tensor:
+        """The value that a raw parameter stands for."""
+
+    @property
+    def letter(self) -> str:
+        """The symbol used when no name is given."""
+        return "θ"
+
+    def evaluate(self, values: Values) -> Map:
+        """The value at the given raw parameters."""
+        return self.value_of(values[self])
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def per_layer(self) -> bool:
+        """Whether each layer has its own."""
+        return self._per_layer
+
+    def __str__(self) -> str:
+        return (self.name or self.letter) + ("ₖ" if self.per_layer else "")
+
+
+class Learnable(Leaf):
+    r"""A learnable number (or one number per channel or edge), tied over layers or one per layer, in a range or free.
+
+    Inside ``within=(low, high)`` the raw parameter passes through a sigmoid, with one open end through a softplus, so
+    any optimiser step keeps the value in range.
+
+    Args:
+        initial: where training starts: a number, or a tensor of numbers.
+        per_layer: one parameter per layer instead of one for all.
+        within: open interval (low, high); either end may be None.
+        name: how it is printed and what its parameter is called.
+
+    Example:
+        >>> import unspool as us
+        >>> us.Learnable(1.0, within=(0, 1))
+        Traceback (most recent call last):
+            ...
+        ValueError: the coefficient θ starts at 1, which is not strictly inside (0, 1)
+    """
+
+    def __init__(
+        self,
+        initial: float | Tensor,
+        *,
+        per_layer: bool = False,
+        within: tuple[float | None, float | None] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, per_layer)
+        self.initial = torch.as_tensor(initial, dtype=torch.float64).detach().clone()
+        self.within = within
+        if not bool(torch.isfinite(self.initial).all()):
+            raise ValueError(f"the coefficient {self} starts at {float(self.initial.flatten()[0])}: it must be finite")
+        low, high = within if within is not None else (None, None)
+        inside = (low is None or bool((self.initial > low).all())) and (high is None or bool((self.initial < high).all()))
+        if not inside:
+            where = float(self.initial.flatten()[0])
+            raise ValueError(f"the coefficient {self} starts at {where:g}, which is not strictly inside ({low}, {high})")
+
+    def start(self) -> Tensor:
+        """The inverse of the range's squashing, at the initial value."""
+        low, high = self.within if self.within is not None else (None, None)
+        v = self.initial
+        if low is not None and high is not None:
+            return torch.logit((v - low) / (high - low))
+        if low is not None:
+            return _softplus_inverse(v - low)
+        if high is not None:
+            return _softplus_inverse(high - v)
+        return v.clone()
+
+    def value_of(self, raw: Tensor) -> Tensor:
+        """The raw parameter, squashed into the range."""
+        low, high = self.within if self.within is not None else (None, None)
+        if low is not None and high is not None:
+            return low + (high - low) * torch.sigmoid(raw)
+        if low is not None:
+            return low + torch.nn.functional.softplus(raw)
+        if high is not None:
+            return high - torch.nn.functional.softplus(raw)
+        return raw
+
+    @property
+    def matrix(self) -> bool:
+        """Whether it was started from a 2-d tensor."""
+        return self.initial.ndim == 2
+
+    @property
+    def symmetric(self) -> bool:
+        """Numbers and diagonals are; a free matrix is not."""
+        return not self.matrix
+
+    def __repr__(self) -> str:
+        return f"Learnable({self})"
+
+
+@dataclass(frozen=True, eq=False)
+class Combined(Coefficient):
+    """Two coefficients joined by an operation."""
+
+    operation: str
+    left: Coefficient
+    right: Coefficient
+
+    def __post_init__(self) -> None:
+        if self.operation == "/" and self.right.matrix:
+            raise TypeError(f"cannot divide by the matrix {self.right}; give its inverse as a metric of its own")
+
+    def evaluate(self, values: Values) -> Map:
+        """The operation on the two values, numbers counting as multiples of the identity."""
+        a, b = self.left.evaluate(values), self.right.evaluate(values)
+        if self.operation == "+":
+            return channel.add(a, b)
+        if self.operation == "−":
+            return channel.add(a, channel.negative(b))
+        return channel.compose(a, b) if self.operation == "·" else a / b
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Those of both sides, each once."""
+        return tuple(dict.fromkeys(self.left.leaves + self.right.leaves))
+
+    @property
+    def symmetric(self) -> bool:
+        """Sums of symmetric maps are symmetric; products of two matrices need not be."""
+        both = self.left.symmetric and self.right.symmetric
+        return both and not (self.operation == "·" and self.left.matrix and self.right.matrix)
+
+    @property
+    def matrix(self) -> bool:
+        """Whether either side is a matrix."""
+        return self.left.matrix or self.right.matrix
+
+    @property
+    def factor(self) -> str:
+        """Sums in brackets."""
+        return f"({self})" if self.operation in "+−" else str(self)
+
+    def __str__(self) -> str:
+        if self.operation in "+−":
+            left = "I" if self.right.matrix and not self.left.matrix and str(self.left) == "1" else str(self.left)
+            right = self.right.factor if self.operation == "−" else str(self.right)
+            return f"{left} {self.operation} {right}"
+        joint = "/" if self.operation == "/" else " "
+        return f"{self.left.factor}{joint}{self.right.factor}" if str(self.left) != "−1" else f"−{self.right.factor}"
+
+    def __repr__(self) -> str:
+        return f"Combined({self})"
+
+
+class _Initial(Mapping["Leaf", Tensor]):
+    """Every leaf at the start of training."""
+
+    def __getitem__(self, leaf: Leaf) -> Tensor:
+        return leaf.start()
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+INITIAL: Values = _Initial()
+
+
+def as_coefficient(value: Any) -> Coefficient:
+    """Numbers and tensors become :class:`Fixed`; coefficients stay what they are."""
+    if isinstance(value, Coefficient):
+        return value
+    if isinstance(value, Tensor):
+        return Fixed(value.detach() if value.ndim else float(value))
+    try:
+        return Fixed(float(value))
+    except (TypeError, ValueError):
+        raise TypeError(f"{value!r} is no coefficient: give a number, a tensor or a Learnable") from None
+
+
+def _softplus_inverse(value: Tensor) -> Tensor:
+    return value + torch.log(-torch.expm1(-value))

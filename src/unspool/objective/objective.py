@@ -1,0 +1,200 @@
+"""The objective: a sum of terms that knows what it is, and not how it is minimised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unspool.graph import Graph
+from unspool.objective import channel
+from unspool.objective.channel import Map
+from unspool.objective.coefficient import INITIAL, Leaf, Values
+from unspool.objective.term import (
+    Given,
+    ProximableTerm,
+    QuadraticTerm,
+    SmoothTerm,
+    Stencil,
+    Term,
+    stencil_gradient,
+    stencil_lipschitz,
+)
+from unspool.refusal import Refusal
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Objective:
+    r"""A graph signal denoising problem :math:`\min_H \sum_t \text{term}_t(H)`, eq. (2) of the paper.
+
+    Made by adding terms; prints as maths; answers what it is.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> alpha = us.Learnable(0.1, per_layer=True, within=(0, 1), name="α")
+        >>> objective = us.Fidelity(alpha) + us.Smoothness(1 - alpha)
+        >>> print(objective)
+        αₖ ‖H − X‖²  +  (1 − αₖ) ‖B H‖²
+        >>> objective.quadratic, objective.smooth
+        (True, True)
+        >>> graph = us.graph.ring(4)
+        >>> x = torch.tensor([[1.0], [0.0], [1.0], [0.0]])
+        >>> objective.convex(graph)
+        True
+        >>> round(float(objective.value(x, x, graph)), 4)
+        1.2
+    """
+
+    terms: tuple[Term, ...]
+
+    # -- structure -------------------------------------------------------------------------------------------------
+
+    @property
+    def smooth_terms(self) -> tuple[SmoothTerm, ...]:
+        """The terms with a gradient."""
+        return tuple(t for t in self.terms if isinstance(t, SmoothTerm))
+
+    @property
+    def proximable_terms(self) -> tuple[ProximableTerm, ...]:
+        """The terms that enter through their proximal operator."""
+        return tuple(t for t in self.terms if isinstance(t, ProximableTerm))
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether every term is quadratic."""
+        return all(isinstance(t, SmoothTerm) and t.quadratic for t in self.terms)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether every term has a gradient."""
+        return all(isinstance(t, SmoothTerm) for t in self.terms)
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All learnable coefficients, each once."""
+        return tuple(dict.fromkeys(leaf for t in self.terms for leaf in t.leaves))
+
+    @property
+    def per_layer(self) -> bool:
+        """Whether any coefficient differs from layer to layer."""
+        return any(leaf.per_layer for leaf in self.leaves)
+
+    def convex(self, graph: Graph, values: Values = INITIAL) -> bool:
+        """Whether the objective is convex on this graph, at the given (or starting) values.
+
+        Quadratic terms are judged together, over the graph's own frequencies.
+        """
+        given = Given(_probe(graph), graph, values)
+        rest = [t for t in self.terms if not isinstance(t, QuadraticTerm)]
+        low, _ = self.curvature(given, exact=True) if len(rest) < len(self.terms) else (0.0, 0.0)
+        return bool(low >= -1e-9) and all(t.is_convex(given) for t in rest)
+
+    # -- at a point ------------------------------------------------------------------------------------------------
+
+    def value(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL, step: Map | None = None) -> Tensor:
+        """The objective at H, at the given (or starting) values of its coefficients."""
+        return self.value_at(h, Given(x, graph, values, step))
+
+    def gradient(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL) -> Tensor:
+        """The gradient of the smooth part at H."""
+        return self.gradient_at(h, Given(x, graph, values))
+
+    def value_at(self, h: Tensor, given: Given) -> Tensor:
+        """The sum of all terms' values."""
+        total = self.terms[0].value(h, given)
+        for term in self.terms[1:]:
+            total = total + term.value(h, given)
+        return total
+
+    def gradient_at(self, h: Tensor, given: Given) -> Tensor:
+        """The sum of the smooth terms' gradients, quadratic ones through one shared stencil."""
+        total = stencil_gradient(self.stencil(given), h, given)
+        for term in self.smooth_terms:
+            if not isinstance(term, QuadraticTerm):
+                total = total + term.gradient(h, given)
+        return total
+
+    def stencil(self, given: Given) -> Stencil:
+        """The joint stencil of all quadratic terms."""
+        total = Stencil()
+        for term in self.terms:
+            if isinstance(term, QuadraticTerm):
+                total = total + term.stencil(given)
+        return total
+
+    def lipschitz(self, given: Given) -> Map:
+        """A Lipschitz constant of the smooth part's gradient."""
+        total = stencil_lipschitz(self.stencil(given), given.graph)
+        for term in self.smooth_terms:
+            if not isinstance(term, QuadraticTerm):
+                total = total + term.lipschitz(given)
+        return total
+
+    def curvature(self, given: Given, exact: bool = False) -> tuple[Map, Map]:
+        """Smallest and largest eigenvalue of the quadratic terms' Hessian.
+
+        Over all frequencies a graph can have, [0, 2·scale], or with ``exact`` up to this graph's largest.
+        """
+        stencil = self.stencil(given)
+        top = given.graph.largest_frequency if exact else 2.0 * given.graph.scale
+        a, b = channel.eigenvalue_range(stencil.at_frequency(0.0))
+        c, d = channel.eigenvalue_range(stencil.at_frequency(top))
+        # Eigenvalues of P + λQ: the largest is convex and the smallest concave in λ, so the ends hold the extremes.
+        return channel.smaller(a, c), channel.larger(b, d)
+
+    def prox_at(self, v: Tensor, step: Map, given: Given) -> Tensor:
+        """The proximal operator of the terms that are not smooth."""
+        for term in _in_order(self.proximable_terms):
+            v = term.prox(v, step, given)
+        return v
+
+    # -- arithmetic and printing -------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Objective:
+        if isinstance(other, Objective):
+            return Objective(self.terms + other.terms)
+        if isinstance(other, Term):
+            return Objective((*self.terms, other))
+        raise TypeError(f"cannot add {other!r} to an objective: it is no term")
+
+    def __mul__(self, factor: Any) -> Objective:
+        return Objective(tuple(t.scaled(factor) for t in self.terms))
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return "  +  ".join(t.formula() for t in self.terms)
+
+    def __repr__(self) -> str:
+        return f"Objective({self})"
+
+
+def as_objective(value: Objective | Term) -> Objective:
+    """A single term is an objective of one term."""
+    if isinstance(value, Term):
+        return Objective((value,))
+    if not isinstance(value, Objective):
+        raise TypeError(f"{value!r} is no objective: add terms such as Fidelity(0.1) + Smoothness(0.9)")
+    return value
+
+
+def check_proximable(objective: Objective) -> None:
+    """Refuse sums of proximable terms whose joint proximal operator is not the one after the other."""
+    _in_order(objective.proximable_terms)
+
+
+def _in_order(terms: tuple[ProximableTerm, ...]) -> tuple[ProximableTerm, ...]:
+    """Order in which proximal operators compose: one term, then projections onto intervals."""
+    intervals = tuple(t for t in terms if t.interval)
+    others = tuple(t for t in terms if not t.interval)
+    if len(others) > 1:
+        raise Refusal(f"the proximal operator of {others[0].name} + {others[1].name} is not known; keep one of them")
+    if others and intervals and not others[0].separable:
+        raise Refusal(f"the proximal operator of {others[0].name} + {intervals[0].name} is not known, because {others[0].name} couples entries; keep one")
+    return others + intervals  # in one dimension, prox of f + interval is the projection after prox of f
+
+
+def _probe(graph: Graph) -> Tensor:
+    return torch.zeros(graph.nodes, 1, dtype=graph.dtype, device=graph.device)

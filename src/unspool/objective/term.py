@@ -1,0 +1,182 @@
+"""What a summand of an objective is: the contracts that shipped and user-defined terms fulfil."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from unspool.graph import Graph
+from unspool.objective import channel
+from unspool.objective.channel import Map
+from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as_coefficient
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a term is evaluated with: the input X, the graph, and the values of all coefficients at one layer.
+
+    ``given[coefficient]`` is the coefficient's value, in the dtype and on the device of X.
+    """
+
+    x: Tensor
+    graph: Graph
+    values: Values = INITIAL
+    step: Map | None = None
+
+    def __getitem__(self, coefficient: Coefficient) -> Map:
+        value = coefficient.evaluate(self.values)
+        return value.to(self.x) if isinstance(value, Tensor) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Stencil:
+    r"""A gradient that is linear in H, L H and X: :math:`\nabla = H P + L H\,Q + X R`, with maps P, Q, R on channels.
+
+    With L = I − A this is the form H ← H P' + A H Q' + X R' that every gradient step on it takes.
+    """
+
+    own: Map = 0.0
+    laplacian: Map = 0.0
+    given: Map = 0.0
+
+    def __add__(self, other: Stencil) -> Stencil:
+        return Stencil(
+            channel.add(self.own, other.own),
+            channel.add(self.laplacian, other.laplacian),
+            channel.add(self.given, other.given),
+        )
+
+    def at_frequency(self, frequency: float) -> Map:
+        """P + λ Q: the curvature of the objective for signals of graph frequency λ."""
+        return channel.add(self.own, channel.compose(frequency, self.laplacian))
+
+
+class Term(ABC):
+    """One summand of an objective, usually a frozen dataclass with a ``weight``.
+
+    Subclass :class:`SmoothTerm`, :class:`QuadraticTerm` or :class:`ProximableTerm`, and let
+    :func:`unspool.testing.check_term` tell you whether it keeps the laws.
+    """
+
+    @abstractmethod
+    def value(self, h: Tensor, given: Given) -> Tensor:
+        """The term's value, summed over nodes and channels: shape (...) for h of shape (..., nodes, features)."""
+
+    @property
+    def convex_at(self) -> str:
+        """In words, when the term is convex."""
+        return "its weight is not negative"
+
+    def is_convex(self, given: Given) -> bool:
+        """Whether the term is convex at these values: by default, whether its weight is not negative."""
+        weight = getattr(self, "weight", None)
+        return weight is None or bool((given.x.new_zeros(()) + given[weight] >= 0).all())
+
+    @property
+    def coefficients(self) -> tuple[Coefficient, ...]:
+        """Every coefficient among the fields of the dataclass."""
+        if not is_dataclass(self):
+            return tuple(v for v in vars(self).values() if isinstance(v, Coefficient))
+        return tuple(v for f in fields(self) if isinstance(v := getattr(self, f.name), Coefficient))
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The learnable leaves it mentions, each once."""
+        return tuple(dict.fromkeys(leaf for c in self.coefficients for leaf in c.leaves))
+
+    @property
+    def name(self) -> str:
+        """The class name, used in messages."""
+        return type(self).__name__
+
+    def formula(self) -> str:
+        """How the term is printed."""
+        return f"{self.name}(H)"
+
+    def scaled(self, factor: Any) -> Term:
+        """The term times a number or coefficient."""
+        if not is_dataclass(self) or not hasattr(self, "weight"):
+            raise TypeError(f"{self.name} has no weight to scale; give it a dataclass field 'weight' or override scaled()")
+        return replace(self, weight=as_coefficient(factor) * self.weight)  # type: ignore[attr-defined, type-var]
+
+    def __add__(self, other: Any) -> Any:
+        from unspool.objective.objective import Objective
+
+        return Objective((self,)) + other
+
+    def __mul__(self, factor: Any) -> Term:
+        return self.scaled(factor)
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        return self.formula()
+
+
+class SmoothTerm(Term):
+    """A term with a Lipschitz gradient."""
+
+    #: Whether the gradient is linear in (H, X); exact solvers and linear theory need it.
+    quadratic: bool = False
+
+    @abstractmethod
+    def gradient(self, h: Tensor, given: Given) -> Tensor:
+        """The gradient in H, of the shape of h."""
+
+    @abstractmethod
+    def lipschitz(self, given: Given) -> Map:
+        """A Lipschitz constant of the gradient."""
+
+
+class QuadraticTerm(SmoothTerm):
+    """A quadratic term that states its stencil; gradient and Lipschitz constant follow from it."""
+
+    quadratic = True
+
+    @abstractmethod
+    def stencil(self, given: Given) -> Stencil:
+        """The maps P, Q, R of the gradient H P + L H Q + X R."""
+
+    def gradient(self, h: Tensor, given: Given) -> Tensor:
+        """H P + L H Q + X R."""
+        return stencil_gradient(self.stencil(given), h, given)
+
+    def lipschitz(self, given: Given) -> Map:
+        """The largest curvature over the graph's possible frequencies."""
+        return stencil_lipschitz(self.stencil(given), given.graph)
+
+
+class ProximableTerm(Term):
+    """A term with a proximal operator that can be computed."""
+
+    #: Acts on every entry alone, so that a projection onto an interval may follow it.
+    separable: bool = False
+    #: Is itself the indicator of an interval, entry by entry.
+    interval: bool = False
+
+    @abstractmethod
+    def prox(self, v: Tensor, step: Map, given: Given) -> Tensor:
+        """argmin_y term(y) + ‖y − v‖² / (2 step)."""
+
+
+def stencil_gradient(stencil: Stencil, h: Tensor, given: Given) -> Tensor:
+    """H P + L H Q + X R, skipping what is identically zero."""
+    total = channel.apply(h, stencil.own)
+    if not _zero(stencil.laplacian):
+        total = total + channel.apply(given.graph.laplacian_times(h), stencil.laplacian)
+    if not _zero(stencil.given):
+        total = total + channel.apply(given.x, stencil.given)
+    return total
+
+
+def stencil_lipschitz(stencil: Stencil, graph: Graph) -> Map:
+    """max over λ in [0, 2·scale] of ‖P + λ Q‖; convex in λ, so the ends suffice."""
+    low, high = stencil.at_frequency(0.0), stencil.at_frequency(2.0 * graph.scale)
+    return channel.larger(channel.spectral_norm(low), channel.spectral_norm(high))
+
+
+def _zero(t: Map) -> bool:
+    return not isinstance(t, Tensor) and t == 0
