@@ -1,2 +1,84 @@
-from unspool import graph
+"""unspool: write down a graph signal denoising problem; get the graph neural network that solves it.
+
+>>> import torch, unspool as us
+>>> graph = us.graph.ring(6)
+>>> objective = us.Fidelity(0.2) + us.Smoothness(0.8)
+>>> print(objective)
+0.2 ‖H − X‖²  +  0.8 ‖B H‖²
+>>> net = us.unroll(objective, us.GradientDescent(step=0.5), depth=10)
+>>> net(torch.eye(6), graph).shape
+torch.Size([6, 6])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from unspool import algorithm, graph, objective, ops
+from unspool.algorithm import Accelerated, Algorithm, Chebyshev, Exact, GradientDescent, InverseLipschitz, Problem, ProximalGradient, minimise
 from unspool.graph import Graph, Normalisation
+from unspool.objective import (
+    Activation,
+    Box,
+    Coefficient,
+    Diagonal,
+    EdgeSmoothness,
+    Fidelity,
+    Fixed,
+    Given,
+    Learnable,
+    LowRank,
+    NonNegative,
+    Objective,
+    ProximableTerm,
+    QuadraticTerm,
+    Relaxed,
+    Ridge,
+    RowSparse,
+    RowSparseFidelity,
+    Smoothness,
+    SmoothTerm,
+    Sparse,
+    Stencil,
+    Symmetric,
+    Term,
+)
+from unspool.ops.polynomial import Basis, propagate
+from unspool.refusal import Refusal
+from unspool.unroll import (
+    Checkpointed,
+    From,
+    HopNetwork,
+    Implicit,
+    Input,
+    Polynomial,
+    ReadBack,
+    Stored,
+    Trace,
+    Unrolled,
+    Zero,
+    read_back_hops,
+    unroll,
+)
+
+__version__ = "0.1.0"
+
+#: Rooms that few programs enter: loaded when first named.
+_LATER = ("testing", "theory")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return importlib.import_module(f"unspool.{name}")
+    raise AttributeError(f"module 'unspool' has no attribute {name!r}")
+
+
+__all__ = [
+    "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "Diagonal", "EdgeSmoothness",
+    "Exact", "Fidelity", "Fixed", "From", "Given", "GradientDescent", "Graph", "HopNetwork", "Implicit", "Input", "InverseLipschitz",
+    "Learnable", "LowRank", "NonNegative", "Normalisation", "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient",
+    "QuadraticTerm", "ReadBack", "Refusal", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "SmoothTerm", "Smoothness", "Sparse",
+    "Stencil", "Stored", "Symmetric", "Term", "Trace", "Unrolled", "Zero", "algorithm", "graph", "minimise", "objective", "ops",
+    "propagate", "read_back_hops", "unroll",
+]  # fmt: skip

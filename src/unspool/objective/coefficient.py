@@ -313,6 +313,9 @@ class _Initial(Mapping["Leaf", Tensor]):
     def __getitem__(self, leaf: Leaf) -> Tensor:
         return leaf.start()
 
+    def __hash__(self) -> int:
+        return id(self)
+
     def __iter__(self) -> Any:
         return iter(())
 

@@ -41,6 +41,7 @@ class NonNegative(ProximableTerm):
 
     separable = True
     interval = True
+    uses_input = False
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """0 or ∞."""
@@ -73,6 +74,7 @@ class Box(ProximableTerm):
     high: float
     separable = True
     interval = True
+    uses_input = False
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
@@ -122,6 +124,7 @@ class Sparse(_Norm):
     """
 
     separable = True
+    uses_input = False
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """ρ Σ |h|."""
@@ -145,6 +148,8 @@ class RowSparse(_Norm):
         >>> print(us.RowSparse(0.3))
         0.3 ‖H‖₂,₁
     """
+
+    uses_input = False
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """ρ Σᵢ ‖hᵢ‖."""
@@ -207,6 +212,7 @@ class Activation(ProximableTerm):
     potential: Any
     weight: Any = None
     separable = True
+    uses_input = False
 
     def __post_init__(self) -> None:
         if isinstance(self.potential, torch.nn.Module):

@@ -99,6 +99,8 @@ class Smoothness(_Weighted):
         True
     """
 
+    uses_input = False
+
     def value(self, h: Tensor, given: Given) -> Tensor:
         """β tr(Hᵀ L H T)."""
         return _form(h, given.graph.laplacian_times(h), given[self.metric]) * given[self.weight]
@@ -122,6 +124,8 @@ class Ridge(_Weighted):
         >>> print(us.Smoothness(1.0, metric=w) + us.Ridge(1.0, metric=1 - w))
         ‖B H‖²_W  +  ‖H‖²_(I − W)
     """
+
+    uses_input = False
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """ρ tr(H T Hᵀ)."""
@@ -159,6 +163,7 @@ class EdgeSmoothness(SmoothTerm):
     edges: Any
     weight: Any = _ONE
     quadratic = True
+    uses_input = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", as_coefficient(self.edges))

@@ -61,14 +61,12 @@ class Term(ABC):
     :func:`unspool.testing.check_term` tell you whether it keeps the laws.
     """
 
+    #: Whether the term mentions X; an objective of which no term does has the minimiser 0.
+    uses_input: bool = True
+
     @abstractmethod
     def value(self, h: Tensor, given: Given) -> Tensor:
         """The term's value, summed over nodes and channels: shape (...) for h of shape (..., nodes, features)."""
-
-    @property
-    def convex_at(self) -> str:
-        """In words, when the term is convex."""
-        return "its weight is not negative"
 
     def is_convex(self, given: Given) -> bool:
         """Whether the term is convex at these values: by default, whether its weight is not negative."""

@@ -1,0 +1,22 @@
+"""How objectives are minimised: one file per update rule."""
+
+from unspool.algorithm.accelerated import Accelerated
+from unspool.algorithm.algorithm import Algorithm, InverseLipschitz, Problem, State, SteppedAlgorithm
+from unspool.algorithm.chebyshev import Chebyshev
+from unspool.algorithm.exact import Exact, minimise
+from unspool.algorithm.gradient import GradientDescent
+from unspool.algorithm.proximal import ProximalGradient
+
+__all__ = [
+    "Accelerated",
+    "Algorithm",
+    "Chebyshev",
+    "Exact",
+    "GradientDescent",
+    "InverseLipschitz",
+    "Problem",
+    "ProximalGradient",
+    "State",
+    "SteppedAlgorithm",
+    "minimise",
+]

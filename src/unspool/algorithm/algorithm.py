@@ -1,0 +1,145 @@
+"""What an algorithm is: one update rule on a problem, with no loop and no parameters of its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from torch import Tensor
+
+from unspool.objective import Coefficient, Fixed, Given, Objective, channel, check_proximable
+from unspool.objective.channel import Map
+from unspool.objective.coefficient import Leaf, as_coefficient
+from unspool.refusal import Refusal
+
+#: The state of an algorithm: a tuple whose first entry is the current iterate H.
+State = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """An objective at one layer, with its input, graph and coefficient values filled in: all an algorithm sees.
+
+    The iterates handed to :meth:`gradient` are tensors when a network runs, and polynomials of the graph when it is
+    lowered; an update rule that only adds, scales and asks for gradients works on both.
+
+    Attributes:
+        objective: what is minimised.
+        given: input, graph, values.
+        layer: 1 for the first step.
+    """
+
+    objective: Objective
+    given: Given
+    layer: int = 1
+
+    def gradient(self, h: Any) -> Any:
+        """The gradient of the smooth terms at h."""
+        return self.objective.gradient_at(h, self.given)
+
+    def prox(self, v: Any, step: Map) -> Any:
+        """The proximal operator of step times the other terms; v itself where there are none."""
+        return self.objective.prox_at(v, step, self.given)
+
+    def value(self, h: Tensor) -> Tensor:
+        """The objective at h."""
+        return self.objective.value_at(h, self.given)
+
+    def lipschitz(self) -> Map:
+        """A Lipschitz constant of the gradient."""
+        return self.objective.lipschitz(self.given)
+
+    def curvature(self) -> tuple[Map, Map]:
+        """Bounds (μ, L) on the eigenvalues of the Hessian of a quadratic objective."""
+        return self.objective.curvature(self.given)
+
+    def __getitem__(self, coefficient: Coefficient) -> Map:
+        return self.given[coefficient]
+
+
+@dataclass(frozen=True)
+class InverseLipschitz:
+    """The step size factor / L, from the objective's own Lipschitz constant at each layer.
+
+    Example:
+        >>> import unspool as us
+        >>> us.GradientDescent(step=us.InverseLipschitz()).step
+        InverseLipschitz(factor=1.0)
+    """
+
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < 2:
+            raise ValueError(f"a step of {self.factor:g}/L does not converge: the factor must lie in (0, 2)")
+
+
+Step = Coefficient | InverseLipschitz
+
+
+def as_step(value: Any) -> Step:
+    """Numbers become fixed step sizes; coefficients and rules stay what they are."""
+    return value if isinstance(value, InverseLipschitz) else as_coefficient(value)
+
+
+class Algorithm(ABC):
+    """One update rule. Subclass it with an ``advance``; :func:`unspool.testing.check_algorithm` checks the laws.
+
+    Write ``advance`` with ``+``, ``-``, ``*`` and the methods of :class:`Problem` only, and linear problems are lowered to
+    a single polynomial of the graph without a further line. A field ``step`` is the step size η.
+    """
+
+    def check(self, objective: Objective) -> None:
+        """Refuse an objective that the rule does not fit, naming the term."""
+        check_proximable(objective)
+
+    def begin(self, h: Any) -> State:
+        """The state before the first step, with the iterate first."""
+        return (h,)
+
+    @abstractmethod
+    def advance(self, state: State, problem: Problem) -> State:
+        """The state after one step."""
+
+    def step_size(self, problem: Problem) -> Map:
+        """The size η of the step on this problem, from the field ``step``."""
+        rule = as_step(getattr(self, "step", InverseLipschitz()))
+        return rule.factor / problem.lipschitz() if isinstance(rule, InverseLipschitz) else problem[rule]
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The learnable coefficients among its fields."""
+        names = [f.name for f in fields(self)] if is_dataclass(self) else list(vars(self))
+        found = [v for n in names if isinstance(v := getattr(self, n), Coefficient)]
+        return tuple(dict.fromkeys(leaf for c in found for leaf in c.leaves))
+
+    @property
+    def name(self) -> str:
+        """The class name, used in messages."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True, eq=False)
+class SteppedAlgorithm(Algorithm):
+    """An algorithm with a step size η: a number, a coefficient, or a multiple of 1/L (the default)."""
+
+    step: Any = InverseLipschitz()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", as_step(self.step))
+        if isinstance(self.step, Fixed) and not channel.rank(self.step.value) and float(self.step.value) <= 0:
+            raise ValueError(f"step={self.step}: a step size must be positive")
+
+
+def require_smooth(algorithm: Algorithm, objective: Objective) -> None:
+    """Refuse terms without a gradient."""
+    for term in objective.proximable_terms:
+        raise Refusal(f"{algorithm.name} needs a gradient, but {term.name} has none; use ProximalGradient()")
+
+
+def require_quadratic(algorithm: Algorithm, objective: Objective) -> None:
+    """Refuse terms that are not quadratic."""
+    for term in objective.terms:
+        if not getattr(term, "quadratic", False):
+            raise Refusal(f"{algorithm.name} needs a quadratic objective, but {term.name} is not quadratic; use ProximalGradient() or Accelerated()")

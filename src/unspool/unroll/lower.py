@@ -1,0 +1,177 @@
+r"""Lowering: K linear steps become hop coefficients, without touching the graph.
+
+The trick is to run the algorithm itself, not on tensors but on *polynomials of the graph*: a :class:`HopPolynomial`
+stands for Σⱼ pⱼ(S) X Mⱼ (and the same with the start in place of X), can be added, scaled, mapped on its channels and
+multiplied with S. Since gradients of quadratic terms need no more than that, every linear algorithm, users' own with any
+number of momentum states included, lowers through its unchanged ``advance``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unspool.algorithm import Algorithm, Problem
+from unspool.objective import Given, Objective, QuadraticTerm
+from unspool.objective.channel import Map, rank
+from unspool.ops.polynomial import Basis
+from unspool.refusal import Refusal
+from unspool.unroll.start import Input, Start, Zero
+
+
+@dataclass(frozen=True, eq=False)
+class HopPolynomial:
+    """Σⱼ pⱼ(S) X Mⱼ + Σⱼ pⱼ(S) H⁽⁰⁾ Nⱼ as coefficient tensors by source, each of shape (hops,) + the shape of a map.
+
+    Example:
+        >>> import torch
+        >>> x = HopPolynomial({"x": torch.ones(1)}, Basis.POWERS)
+        >>> ((x + x.shifted()) * 0.5).parts["x"]
+        tensor([0.5000, 0.5000])
+    """
+
+    parts: dict[str, Tensor]
+    basis: Basis
+
+    def __add__(self, other: HopPolynomial) -> HopPolynomial:
+        parts = dict(self.parts)
+        for source, hops in other.parts.items():
+            parts[source] = _add(parts[source], hops) if source in parts else hops
+        return HopPolynomial(parts, self.basis)
+
+    def __sub__(self, other: HopPolynomial) -> HopPolynomial:
+        return self + -other
+
+    def __neg__(self) -> HopPolynomial:
+        return HopPolynomial({s: -h for s, h in self.parts.items()}, self.basis)
+
+    def __mul__(self, factor: Any) -> HopPolynomial:
+        if rank(factor) == 2:
+            raise TypeError("use h @ T for a matrix on channels")
+        return self.mapped(factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor: Any) -> HopPolynomial:
+        return self.mapped(1 / factor)
+
+    def __matmul__(self, matrix: Tensor) -> HopPolynomial:
+        return self.mapped(matrix)
+
+    def mapped(self, t: Map) -> HopPolynomial:
+        """Every coefficient followed by the map t on channels."""
+        return HopPolynomial({s: _then(h, t) for s, h in self.parts.items()}, self.basis)
+
+    def shifted(self) -> HopPolynomial:
+        """Multiplied with S: one hop further."""
+        return HopPolynomial({s: _shift(h, self.basis) for s, h in self.parts.items()}, self.basis)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem(Problem):
+    """A problem whose iterates are hop polynomials."""
+
+    basis: Basis = Basis.POWERS
+
+    def gradient(self, h: HopPolynomial) -> HopPolynomial:
+        """H P + L H Q + X R with L = scale · (I − S)."""
+        for term in self.objective.smooth_terms:
+            if not isinstance(term, QuadraticTerm):
+                raise Refusal(f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()")
+        stencil = self.objective.stencil(self.given)
+        x = HopPolynomial({"x": self.one()}, self.basis)
+        smooth = (h - h.shifted()).mapped(self.given.graph.scale)
+        return h.mapped(stencil.own) + smooth.mapped(stencil.laplacian) + x.mapped(stencil.given)
+
+    def prox(self, v: HopPolynomial, step: Map) -> HopPolynomial:
+        """Nothing, or a refusal."""
+        for term in self.objective.proximable_terms:
+            raise Refusal(f"cannot lower: {term.name} is not quadratic; use adjoint=Stored()")
+        return v
+
+    def one(self) -> Tensor:
+        """The coefficient of a signal by itself."""
+        return one_for(self.given)
+
+
+def one_for(given: Given) -> Tensor:
+    """The hop coefficients (1,) of a signal that has not moved, in the dtype of the coefficients."""
+    dtype = torch.float32 if given.x.dtype in (torch.bfloat16, torch.float16) else given.x.dtype
+    return torch.ones(1, dtype=dtype, device=given.x.device)
+
+
+def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> HopPolynomial:
+    """Run the algorithm on polynomials; the result's parts are the hop coefficients of the network."""
+    first = problems[0]
+    if isinstance(start, Zero):
+        parts: dict[str, Tensor] = {}
+    else:
+        parts = {"x" if isinstance(start, Input) else "start": first.one()}
+    state = algorithm.begin(HopPolynomial(parts, first.basis))
+    for problem in problems:
+        state = algorithm.advance(state, problem)
+    return state[0]
+
+
+def carries_momentum(algorithm: Algorithm) -> bool:
+    """Whether the state holds more than one iterate; its power coefficients would then grow and cancel."""
+    probe = HopPolynomial({}, Basis.POWERS)
+    return sum(isinstance(part, HopPolynomial) for part in algorithm.begin(probe)) > 1
+
+
+def why_not_linear(algorithm: Algorithm, objective: Objective, given: Given) -> str | None:
+    """Why this pair cannot be lowered, found by trying one step; None if it can."""
+    try:
+        lower(algorithm, [LinearProblem(objective, given, 1, Basis.POWERS)], Input())
+    except Refusal as refusal:
+        return str(refusal)
+    except (TypeError, AttributeError) as problem:
+        return f"cannot lower: {algorithm.name}.advance does more than add, scale and ask for gradients ({problem}); use adjoint=Stored()"
+    return None
+
+
+# -- coefficient tensors: (hops,), (hops, features) or (hops, features, features) --------------------------------------
+
+
+def _then(hops: Tensor, t: Map) -> Tensor:
+    """Each coefficient followed by t."""
+    if rank(t) == 0:
+        return hops * t
+    if hops.ndim == 3:
+        return hops @ t if rank(t) == 2 else hops * t  # type: ignore[operator]
+    if rank(t) == 1:
+        return (hops[:, None] if hops.ndim == 1 else hops) * t
+    return (hops[:, None, None] if hops.ndim == 1 else hops[:, :, None]) * t
+
+
+def _add(a: Tensor, b: Tensor) -> Tensor:
+    length = max(a.shape[0], b.shape[0])
+    features = max((t.shape[1] for t in (a, b) if t.ndim > 1), default=0)
+    dims = max(a.ndim, b.ndim)
+    return _grown(a, length, dims, features) + _grown(b, length, dims, features)
+
+
+def _grown(hops: Tensor, length: int, dims: int, features: int) -> Tensor:
+    """Pad with zero hops and turn numbers into diagonals or matrices."""
+    if hops.ndim == 1 and dims > 1:
+        hops = hops[:, None].expand(-1, features)
+    if hops.ndim == 2 and dims == 3:
+        hops = torch.diag_embed(hops)
+    if hops.shape[0] < length:
+        hops = torch.cat([hops, hops.new_zeros(length - hops.shape[0], *hops.shape[1:])])
+    return hops
+
+
+def _shift(hops: Tensor, basis: Basis) -> Tensor:
+    zero = torch.zeros_like(hops[:1])
+    if basis is Basis.POWERS:
+        return torch.cat([zero, hops])
+    # S T₀ = T₁ and S Tⱼ = (Tⱼ₊₁ + Tⱼ₋₁)/2.
+    half = hops[1:] / 2
+    up = torch.cat([zero, hops[:1], half])
+    return up if half.shape[0] == 0 else up + torch.cat([half, torch.zeros_like(hops[:1]), zero])
+
+

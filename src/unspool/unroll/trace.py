@@ -1,0 +1,96 @@
+"""What happens inside a network, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unspool.algorithm import Algorithm, Problem
+from unspool.algorithm.algorithm import State
+from unspool.algorithm.exact import check_minimiser, solve
+from unspool.refusal import Refusal
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Iterates and numbers along the layers of a network; iterating over it gives H⁽⁰⁾, H⁽¹⁾, ..., H⁽ᴷ⁾.
+
+    Attributes:
+        iterates: H⁽⁰⁾ ... H⁽ᴷ⁾.
+        before: layer k's objective at H⁽ᵏ⁻¹⁾, for k = 1 ... K.
+        after: layer k's objective at H⁽ᵏ⁾. Under tied coefficients ``after[k-1]`` and ``before[k]`` agree.
+        gradient: the norm of the gradient at H⁽ᵏ⁾ (of the proximal gradient map where a term is not smooth).
+        distance: ‖H⁽ᵏ⁾ − H*‖ / ‖H*‖ to layer k's own minimiser; None where there is none.
+        minimum: the objective at that minimiser.
+        reason: why there is no minimiser, if so.
+    """
+
+    iterates: tuple[Tensor, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    gradient: tuple[float, ...]
+    distance: tuple[float | None, ...]
+    minimum: tuple[float | None, ...]
+    reason: str | None
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.iterates)
+
+    def __len__(self) -> int:
+        return len(self.iterates)
+
+    def __str__(self) -> str:
+        lines = ["layer   objective before    after      |gradient|   distance to minimiser"]
+        rows = zip(self.before, self.after, self.gradient, self.distance, strict=True)
+        for k, (before, after, slope, distance) in enumerate(rows, start=1):
+            far = "-" if distance is None else f"{distance:.3e}"
+            lines.append(f"{k:>5}   {before:>16.6g} {after:>12.6g}   {slope:>10.3e}   {far}")
+        if self.reason is not None:
+            lines.append(f"(no minimiser: {self.reason})")
+        return "\n".join(lines)
+
+
+def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace:
+    """Step through the problems one by one, measuring each."""
+    state: State = algorithm.begin(start)
+    iterates, before, after, slopes, distances, minima = [start], [], [], [], [], []
+    target: Tensor | None = None
+    reason: str | None = None
+    tied = not any(leaf.per_layer for leaf in problems[0].objective.leaves)
+    for problem in problems:
+        if target is None or not tied:
+            target, found = _minimiser(problem, start)
+            reason = reason or found
+        before.append(float(problem.value(state[0]).sum()))
+        state = algorithm.advance(state, problem)
+        h = state[0]
+        iterates.append(h)
+        after.append(float(problem.value(h).sum()))
+        slopes.append(_slope(problem, h))
+        distances.append(None if target is None else _relative(h, target))
+        minima.append(None if target is None else float(problem.value(target).sum()))
+    return Trace(tuple(iterates), tuple(before), tuple(after), tuple(slopes), tuple(distances), tuple(minima), reason)
+
+
+def _minimiser(problem: Problem, start: Tensor) -> tuple[Tensor | None, str | None]:
+    try:
+        check_minimiser(problem.objective)
+        return solve(problem, start, None, 20_000), None
+    except Refusal as refusal:
+        return None, str(refusal)
+
+
+def _slope(problem: Problem, h: Tensor) -> float:
+    if problem.objective.smooth:
+        return float(torch.linalg.vector_norm(problem.gradient(h)))
+    step = 1 / problem.lipschitz()
+    moved = problem.prox(h - problem.gradient(h) * step, step)
+    return float(torch.linalg.vector_norm((h - moved) / step))
+
+
+def _relative(h: Tensor, target: Tensor) -> float:
+    size = float(torch.linalg.vector_norm(target))
+    return float(torch.linalg.vector_norm(h - target)) / (size if size > 0 else 1.0)

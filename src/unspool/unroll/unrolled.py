@@ -1,0 +1,267 @@
+"""The unrolled network: K steps of an algorithm on an objective, as a torch module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+from torch import Tensor, nn
+
+from unspool.algorithm import Algorithm, Exact, Problem
+from unspool.algorithm.exact import check_minimiser
+from unspool.graph import Graph, ring
+from unspool.objective import Given, Objective, Term, as_objective
+from unspool.objective.coefficient import Leaf
+from unspool.ops.polynomial import Basis, propagate
+from unspool.ops.spmm import check_signal
+from unspool.refusal import Refusal
+from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
+from unspool.unroll.lower import LinearProblem, carries_momentum, lower, why_not_linear
+from unspool.unroll.read_back import ReadBack, read_back_layers
+from unspool.unroll.start import From, Input, Start, Zero
+from unspool.unroll.trace import Trace, trace
+
+
+def unroll(
+    objective: Objective | Term,
+    algorithm: Algorithm,
+    depth: int | None = None,
+    start: Start | Tensor | None = None,
+    adjoint: Adjoint | None = None,
+) -> Unrolled:
+    """Turn K steps of an algorithm on an objective into a trainable network.
+
+    Args:
+        objective: what the layers minimise; its learnable coefficients become the network's parameters.
+        algorithm: the update rule of one layer.
+        depth: number of layers K (1 when the algorithm is :class:`~unspool.algorithm.Exact`).
+        start: H⁽⁰⁾: ``Input()`` (the default), ``Zero()`` or a tensor.
+        adjoint: how gradients flow: ``Polynomial()`` wherever the network is linear, else ``Stored()``; or
+            ``Checkpointed(every=)``, or ``Implicit()``, which returns the exact minimiser.
+
+    Returns:
+        A module; ``net(x, graph)`` maps (..., nodes, features) to the same shape.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> alpha = us.Learnable(0.1, per_layer=True, within=(0, 1), name="α")
+        >>> net = us.unroll(us.Fidelity(alpha) + us.Smoothness(1 - alpha), us.GradientDescent(step=0.5), depth=10)
+        >>> net
+        Unrolled(
+          αₖ ‖H − X‖²  +  (1 − αₖ) ‖B H‖²
+          10 × GradientDescent, from Input(), adjoint Polynomial(POWERS)
+          learns α (10)
+        )
+        >>> net(torch.randn(5, 3), us.graph.ring(5)).shape
+        torch.Size([5, 3])
+    """
+    if isinstance(start, Tensor):
+        start = From(start)
+    return Unrolled(as_objective(objective), algorithm, depth, Input() if start is None else start, adjoint)
+
+
+class Unrolled(nn.Module):
+    """K steps of an algorithm on an objective; the only owner of parameters. Made by :func:`unroll`."""
+
+    def __init__(self, objective: Objective, algorithm: Algorithm, depth: int | None, start: Start, adjoint: Adjoint | None) -> None:
+        super().__init__()
+        self.objective, self.algorithm, self.start = objective, algorithm, start
+        self.depth = _checked_depth(algorithm, depth)
+        algorithm.check(objective)
+        self.adjoint = _chosen_adjoint(objective, algorithm, adjoint, self.leaves)
+        self._names = _named(self.leaves)
+        self.coefficients = nn.ParameterDict()
+        for leaf, name in self._names.items():
+            raw = leaf.start().to(torch.get_default_dtype())
+            self.coefficients[name] = nn.Parameter(raw.expand(self.depth, *raw.shape).clone() if leaf.per_layer else raw)
+        self._constant: dict[Any, dict[str, Tensor]] = {}  # hop coefficients of a network without parameters
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The learnable coefficients of objective and algorithm, each once."""
+        return tuple(dict.fromkeys(self.objective.leaves + self.algorithm.leaves))
+
+    def values(self, layer: int) -> dict[Leaf, Tensor]:
+        """The raw parameters of layer 1 ... depth, by leaf: what the objective's methods take as ``values=``."""
+        found = {}
+        for leaf, name in self._names.items():
+            parameter = self.coefficients[name]
+            found[leaf] = parameter[layer - 1] if leaf.per_layer else parameter
+        return found
+
+    def problem(self, x: Tensor, graph: Graph, layer: int) -> Problem:
+        """Layer k's denoising problem, with everything filled in."""
+        plain = Problem(self.objective, Given(x, graph, self.values(layer)), layer)
+        if isinstance(self.algorithm, Exact):
+            return plain
+        step = self.algorithm.step_size(plain)
+        return Problem(self.objective, Given(x, graph, self.values(layer), step), layer)
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        """H⁽ᴷ⁾ for signals X of shape (..., nodes, features)."""
+        check_input(x, graph)
+        if isinstance(self.adjoint, Polynomial):
+            return self._run_polynomial(x, graph)
+        start = self.start.tensor(x)
+        if isinstance(self.adjoint, Implicit):
+            return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint)
+        state = self.algorithm.begin(start)
+        if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
+            for first in range(1, self.depth + 1, self.adjoint.every):
+                layers = range(first, min(first + self.adjoint.every, self.depth + 1))
+                state = torch.utils.checkpoint.checkpoint(self._run_layers, state, layers, x, graph, use_reentrant=False)
+        else:
+            state = self._run_layers(state, range(1, self.depth + 1), x, graph)
+        return state[0]
+
+    def hops(self, graph: Graph, like: Tensor | None = None) -> Tensor:
+        """The hop coefficients c₀ ... c_K of a linear network started at its input, H⁽ᴷ⁾ = Σₖ pₖ(A) X cₖ.
+
+        Numbers have shape (K+1,), diagonals (K+1, features), matrices (K+1, features, features). ``like`` lends its
+        dtype and device; the graph does by default.
+        """
+        parts = self._lowered(graph.degree.to(graph.device, graph.dtype) if like is None else like, graph)
+        if "start" in parts:
+            raise Refusal("this network starts at a tensor of its own, so two polynomials describe it; read net.lowered(graph)")
+        return parts["x"]
+
+    def lowered(self, graph: Graph) -> dict[str, Tensor]:
+        """Hop coefficients by source: ``x`` for the input, ``start`` for a start of its own."""
+        return self._lowered(graph.degree.to(graph.device, graph.dtype), graph)
+
+    @torch.no_grad()
+    def trace(self, x: Tensor, graph: Graph) -> Trace:
+        """Run step by step and measure: iterates, objective, gradient norm, distance to the exact minimiser."""
+        check_input(x, graph)
+        problems = [self.problem(x, graph, k) for k in range(1, self.depth + 1)]
+        return trace(self.algorithm, problems, self.start.tensor(x))
+
+    @torch.no_grad()
+    def read_back(self, graph: Graph | None = None) -> ReadBack:
+        """Which problem each layer solves after training: see :class:`~unspool.unroll.read_back.ReadBack`."""
+        where = ring(3).to(torch.float64) if graph is None else graph.to("cpu").to(torch.float64)
+        x = torch.zeros(where.nodes, 1, dtype=torch.float64)
+        problems = [self.problem(x, where, k) for k in range(1, self.depth + 1)]
+        return read_back_layers(self.algorithm, problems)
+
+    def extra_repr(self) -> str:
+        """Objective, algorithm, adjoint, parameters."""
+        how = f"Polynomial({self.adjoint.basis.name})" if isinstance(self.adjoint, Polynomial) and self.adjoint.basis else str(self.adjoint)
+        learns = ", ".join(f"{name} ({p.numel()})" for name, p in self.coefficients.items()) or "nothing"
+        return f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
+
+    def __repr__(self) -> str:
+        lines = "\n  ".join(self.extra_repr().split("\n"))
+        return f"Unrolled(\n  {lines}\n)"
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph) -> Any:
+        for k in layers:
+            state = self.algorithm.advance(state, self.problem(x, graph, k))
+        return state
+
+    def _run_polynomial(self, x: Tensor, graph: Graph) -> Tensor:
+        parts = self._lowered(x, graph)
+        smoother = graph.require_laplacian() if graph.smoother is not None else graph.operator
+        total = None
+        for source, hops in parts.items():
+            signal = x if source == "x" else self.start.tensor(x)
+            part = propagate(smoother, signal, hops, self._basis)
+            total = part if total is None else total + part
+        return torch.zeros_like(x) if total is None else total
+
+    @property
+    def _basis(self) -> Basis:
+        assert isinstance(self.adjoint, Polynomial)
+        return self.adjoint.basis or Basis.POWERS
+
+    def _lowered(self, like: Tensor, graph: Graph) -> dict[str, Tensor]:
+        if not isinstance(self.adjoint, Polynomial):
+            raise Refusal(f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()")
+        key = (like.dtype, like.device, graph.scale)
+        remember = not self._names and not torch.compiler.is_compiling()
+        if remember and key in self._constant:
+            return self._constant[key]
+        problems = [
+            LinearProblem(self.objective, Given(like, graph, self.values(k)), k, self._basis) for k in range(1, self.depth + 1)
+        ]
+        parts = lower(self.algorithm, problems, self.start).parts
+        if remember:
+            self._constant[key] = parts
+        return parts
+
+
+def check_input(x: Tensor, graph: Graph) -> None:
+    """Refuse signals that do not fit the graph or hold numbers that are not finite."""
+    if not isinstance(graph, Graph):
+        raise TypeError(f"the second argument is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)")
+    check_signal(graph.operator, x)
+    if x.ndim < 2:
+        raise ValueError(f"x has shape {tuple(x.shape)}: expected (nodes, features); use x[:, None] for a single signal")
+    if x.device.type == "cpu" and not torch.compiler.is_compiling():
+        _check_finite(x)
+
+
+def _check_finite(x: Tensor) -> None:
+    try:
+        fine = bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all())
+    except RuntimeError:  # stacked trials cannot be looked into
+        return
+    if not fine:
+        node, channel = torch.nonzero(~torch.isfinite(x.reshape(-1, x.shape[-1])))[0].tolist()
+        raise ValueError(f"x is {float(x.reshape(-1, x.shape[-1])[node, channel])} at node {node % x.shape[-2]}, feature {channel}: signals must be finite; fill or drop it")
+
+
+def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
+    if isinstance(algorithm, Exact):
+        if depth not in (None, 1):
+            raise ValueError(f"Exact reaches the minimiser in one step, so depth={depth} has no meaning; leave it out")
+        return 1
+    if depth is None:
+        raise ValueError(f"unroll needs a depth: how many steps of {algorithm.name} the network takes")
+    if int(depth) != depth or depth < 1:
+        raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+    return int(depth)
+
+
+def _chosen_adjoint(objective: Objective, algorithm: Algorithm, adjoint: Adjoint | None, leaves: tuple[Leaf, ...]) -> Adjoint:
+    if isinstance(algorithm, Exact):
+        if adjoint is not None and not isinstance(adjoint, Implicit):
+            raise Refusal(f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()")
+        adjoint = adjoint or Implicit(algorithm.tolerance, algorithm.limit)
+    if isinstance(adjoint, Implicit):
+        check_minimiser(objective)
+        for leaf in leaves:
+            if leaf.per_layer:
+                raise Refusal(f"Implicit differentiates one minimiser, but the coefficient {leaf} differs from layer to layer; tie it or use another adjoint")
+        return adjoint
+    if isinstance(adjoint, Stored | Checkpointed):
+        return adjoint
+    tiny = ring(3)
+    reason = why_not_linear(algorithm, objective, Given(tiny.degree.to(tiny.dtype), tiny))
+    if reason is not None:
+        if adjoint is None:
+            return Stored()
+        raise Refusal(reason)
+    basis = adjoint.basis if adjoint is not None else None
+    return Polynomial(basis or (Basis.CHEBYSHEV if carries_momentum(algorithm) else Basis.POWERS))
+
+
+def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:
+    names: dict[Leaf, str] = {}
+    for leaf in leaves:
+        name = leaf.name or leaf.letter
+        if name in names.values() and leaf.name is not None:
+            raise ValueError(f"two different coefficients are both named {name}: give each its own name, or use one object for both")
+        base, count = name, 2
+        while name in names.values():
+            name, count = f"{base}{count}", count + 1
+        if "." in name:
+            raise ValueError(f"the coefficient name {name!r} holds a dot, which parameters cannot; rename it")
+        names[leaf] = name
+    return names
+
+
+__all__ = ["From", "Input", "Unrolled", "Zero", "unroll"]
