@@ -12,6 +12,9 @@ for matrices.
 
 from __future__ import annotations
 
+import functools
+from pathlib import Path
+
 import torch
 from torch import Tensor
 
@@ -29,18 +32,33 @@ def product(csr: Csr, x: Tensor) -> Tensor:
 
 def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
-    given, x = x.dtype, _widen(x).contiguous()
+    given, x, hops = x.dtype, _widen(x), hops.contiguous()
+    if hops.ndim < 4:
+        x, hops, shape = _as_columns(x, hops)
+    else:
+        shape = torch.Size([x.shape[0], x.shape[1], hops.shape[3]])
+    pieces = cache_pieces(x, shape[1] * shape[2], whole_blocks=hops.ndim == 4 and shape[1] > 1, block=shape[2])
+    if len(pieces) == 1:
+        return _series_piece(csr, x.contiguous(), hops, chebyshev).view(shape).to(given)
+    out = x.new_empty(shape[0], shape[1] * shape[2])
+    for piece in pieces:
+        part = _series_piece(csr, *_cut(x, hops, piece), chebyshev)
+        out[:, piece] = _flat(part)
+    return out.view(shape).to(given)
+
+
+def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     step = step_for(x)
-    weights = _column_weights(hops, x)
+    diagonal = hops.ndim == 3
     y, lagged, spare = _weigh(x, hops[-1]), None, None
     for k in reversed(range(hops.shape[0] - 1)):
         out = torch.empty_like(y) if spare is None else spare
-        base = x if weights is not None else _weigh(x, hops[k], out=out)
-        weight = None if weights is None else weights[k]
+        base = x if diagonal else _weigh(x, hops[k], out=out)
+        weight = hops[k].view(-1) if diagonal else None
         scale = 2.0 if chebyshev and k > 0 else 1.0
         step(csr, _flat(y), _flat(out), scale, _flat(base), weight, None if lagged is None else _flat(lagged))
         y, lagged, spare = (out, y, lagged) if chebyshev else (out, None, y)
-    return y.to(given)
+    return y
 
 
 def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:
@@ -48,22 +66,108 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
 
     Nothing is stored on the way, because ⟨pₖ(M) X, G⟩ = ⟨X, pₖ(Mᵀ) G⟩. With ``want_dx`` false the first is empty.
     """
-    given, start, x = g.dtype, _widen(g).contiguous(), _widen(x).contiguous()
+    given, kind, shape = g.dtype, hops.shape, x.shape
+    g, x, c = _widen(g), _widen(x), hops.contiguous()
+    wide = torch.promote_types(hops.dtype, x.dtype)
+    columns = g.shape[1] * g.shape[2]
+    if hops.ndim < 4:
+        g, (x, c, _) = g.reshape(g.shape[0], 1, -1), _as_columns(x, c)
+    pieces = cache_pieces(g, columns, whole_blocks=c.ndim == 4 and g.shape[1] > 1, block=g.shape[2])
+    dx = torch.zeros_like(x, memory_format=torch.contiguous_format) if want_dx else None
+    dhops = torch.zeros(c.shape, dtype=wide, device=x.device)
+    for piece in pieces:
+        _sweep_piece(csr_t, g, x, c, chebyshev, piece, len(pieces) == 1, dx, dhops)
+    if hops.ndim == 2:  # one number per block: add up its columns
+        dhops = dhops.view(kind[0], kind[1], -1).sum(-1)
+    gradient = x.new_empty(0) if dx is None else dx.view(shape)
+    return gradient.to(given), dhops.view(kind).to(hops.dtype)
+
+
+def _sweep_piece(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, piece: slice, only: bool, dx: Tensor | None, dhops: Tensor) -> None:
+    """Walk the powers for some columns of G, adding into ``dx`` and writing into ``dhops``."""
     step = step_for(x)
-    weights = _column_weights(hops, x)
-    dhops = torch.empty(hops.shape, dtype=torch.promote_types(hops.dtype, x.dtype), device=x.device)
-    dx = torch.zeros_like(x) if want_dx else x.new_empty(0)
+    start = g.contiguous() if only else _cut_signal(g, piece)
+    xp, c = (x.contiguous(), hops) if only else _cut(x, hops, piece)
     u, lagged, spare = start, None, None
+    part = None if dx is None else (dx if only or dx.shape == xp.shape else torch.zeros_like(xp))
     for k in range(hops.shape[0]):
         if k > 0:
             out = torch.empty_like(u) if spare is None or spare is start else spare  # start may be the caller's
             scale = 2.0 if chebyshev and k > 1 else 1.0
             step(csr_t, _flat(u), _flat(out), scale, None, None, None if lagged is None else _flat(lagged))
             u, lagged, spare = (out, u, lagged) if chebyshev else (out, None, u)
-        _contract(x, u, dhops[k])
-        if want_dx:
-            _add_weighed(dx, u, hops[k], None if weights is None else weights[k])
-    return dx.to(given), dhops.to(hops.dtype)
+        _contract(xp, u, _cut_hop(dhops[k], piece))
+        if part is not None:
+            _add_weighed(part, u, c[k])
+    if dx is not None and part is not dx:
+        assert part is not None
+        if x.shape[1] == 1:
+            dx[:, :, piece] = part
+        else:
+            dx[:, _blocks(piece, g.shape[2])] = part
+
+
+# -- cutting wide signals so that what a walk touches stays in the cache ------------------------------------------------
+
+
+@functools.cache
+def cache_bytes() -> int:
+    """The size of the last-level cache, or a cautious guess."""
+    try:
+        text = Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().strip()
+        return int(text.rstrip("KM")) * (2**20 if text.endswith("M") else 2**10)
+    except (OSError, ValueError):
+        return 16 * 2**20
+
+
+def cache_pieces(x: Tensor, columns: int, whole_blocks: bool = False, block: int = 1) -> list[slice]:
+    """Cut ``columns`` into pieces whose three buffers fit into half the cache; one piece where that does not help.
+
+    A sparse product gathers rows at random: out of the cache a hop costs two to three times more than out of memory. All
+    hops of a piece run before the next piece starts.
+    """
+    per_column = 3 * x.shape[0] * x.element_size()
+    budget = cache_bytes() // 2
+    width = budget // max(per_column, 1) // 8 * 8
+    if x.device.type != "cpu" or columns <= max(width, 8) or 8 * per_column > 2 * cache_bytes():
+        return [slice(0, columns)]
+    width = max(width, 8)
+    if whole_blocks:
+        width = max(width // block, 1) * block
+    return [slice(i, min(i + width, columns)) for i in range(0, columns, width)]
+
+
+def _as_columns(x: Tensor, hops: Tensor) -> tuple[Tensor, Tensor, torch.Size]:
+    """Numbers and diagonals as one diagonal over all columns of one block."""
+    wide = hops[:, :, None].expand(-1, -1, x.shape[2]) if hops.ndim == 2 else hops
+    return x.reshape(x.shape[0], 1, -1), wide.reshape(hops.shape[0], 1, -1), x.shape
+
+
+def _blocks(piece: slice, block: int) -> slice:
+    return slice(piece.start // block, piece.stop // block)
+
+
+def _cut_signal(g: Tensor, piece: slice) -> Tensor:
+    if g.shape[1] == 1:
+        return g[:, :, piece].contiguous()
+    return g[:, _blocks(piece, g.shape[2])].contiguous()
+
+
+def _cut(x: Tensor, hops: Tensor, piece: slice) -> tuple[Tensor, Tensor]:
+    """What a piece of output columns needs of X and of the coefficients."""
+    if hops.ndim == 3:
+        return x[:, :, piece].contiguous(), hops[:, :, piece].contiguous()
+    if x.shape[1] == 1:
+        return x.contiguous(), hops[..., piece].contiguous()
+    some = _blocks(piece, hops.shape[3])
+    return x[:, some].contiguous(), hops[:, some]
+
+
+def _cut_hop(hop: Tensor, piece: slice) -> Tensor:
+    """The part of one hop's gradient that belongs to a piece."""
+    if hop.ndim == 2 or hop.shape[0] == 1:
+        return hop[..., piece]
+    return hop[_blocks(piece, hop.shape[2])]
 
 
 def _widen(x: Tensor) -> Tensor:
@@ -75,18 +179,8 @@ def _flat(x: Tensor) -> Tensor:
     return x.view(x.shape[0], -1)
 
 
-def _column_weights(hops: Tensor, x: Tensor) -> Tensor | None:
-    """Numbers and diagonals as one weight per column, (hops, blocks · features); None for matrices."""
-    if hops.ndim == 4:
-        return None
-    columns = hops if hops.ndim == 3 else hops[:, :, None]
-    return columns.expand(-1, -1, x.shape[2]).reshape(hops.shape[0], -1).contiguous()
-
-
 def _weigh(x: Tensor, c: Tensor, out: Tensor | None = None) -> Tensor:
-    """X c for one hop, contiguous."""
-    if c.ndim == 1:
-        return (x * c[:, None]).to(x.dtype)
+    """X c for one hop, contiguous; c is a diagonal (blocks, features) or matrices (blocks, in, out)."""
     if c.ndim == 2:
         return (x * c).to(x.dtype)
     c = c.to(x.dtype)
@@ -97,10 +191,10 @@ def _weigh(x: Tensor, c: Tensor, out: Tensor | None = None) -> Tensor:
     return result.contiguous() if out is None else out.copy_(result)
 
 
-def _add_weighed(total: Tensor, u: Tensor, c: Tensor, weight: Tensor | None) -> None:
+def _add_weighed(total: Tensor, u: Tensor, c: Tensor) -> None:
     """total += u cᵀ."""
-    if weight is not None:
-        _flat(total).addcmul_(_flat(u), weight.to(u.dtype))
+    if c.ndim == 2:
+        total.addcmul_(u, c.to(u.dtype))
     elif u.shape[1] == 1:
         _flat(total).addmm_(u[:, 0], c[0].to(u.dtype).T)
     else:
@@ -109,12 +203,8 @@ def _add_weighed(total: Tensor, u: Tensor, c: Tensor, weight: Tensor | None) -> 
 
 def _contract(x: Tensor, u: Tensor, out: Tensor) -> None:
     """⟨X, U⟩ in the shape of one hop coefficient, accumulated in at least float32."""
-    if out.ndim == 1 and x.shape[1] == 1 and x.dtype == out.dtype and x.numel() < 2**31:
-        out[0] = torch.dot(x.view(-1), u.view(-1))  # six times faster than multiplying and adding up
-    elif out.ndim == 1:
-        out.copy_((x * u).sum((0, 2), dtype=out.dtype))
-    elif out.ndim == 2:
-        out.copy_((x * u).sum(0, dtype=out.dtype))
+    if out.ndim == 2:
+        out.copy_(torch.linalg.vecdot(x, u, dim=0) if x.dtype == out.dtype else (x * u).sum(0, dtype=out.dtype))
     elif x.shape[1] == 1:
         out.copy_((x[:, 0].T @ u[:, 0])[None])
     else:
