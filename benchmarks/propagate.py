@@ -83,15 +83,16 @@ def both_ways(f: object, x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
 
 
 def seconds(action: object, device: str, repeat: int) -> float:
+    """Median of ``repeat`` timings after one warm-up (none on the CPU, where callers have run it before)."""
     times = []
-    for attempt in range(repeat + 1):
+    for attempt in range(repeat + (device == "cuda")):
         if device == "cuda":
             torch.cuda.synchronize()
         start = time.perf_counter()
         action()
         if device == "cuda":
             torch.cuda.synchronize()
-        if attempt:  # the first run warms up
+        if attempt or device == "cpu":
             times.append(time.perf_counter() - start)
     return statistics.median(times)
 
@@ -113,15 +114,20 @@ def speed(graph: us.Graph, name: str, features: int, depth: int, device: str, re
     print(f"\n{name}: {graph.nodes} nodes, {entries} stored entries; {features} features, K = {depth}, forward and backward, float32")
     print(f"{_machine(device)}; copy bandwidth {copy / 1e9:.1f} GB/s (read + written)\n")
     print(f"{'':26} {'seconds':>9} {'gathered GB/s':>14} {'of copy':>8} {'ours is faster by':>18}")
-    reference, times = None, {}
-    for label, f in contenders(graph, depth).items():
+    reference, everyone = None, contenders(graph, depth)
+    for label, f in everyone.items():
         result = both_ways(f, x, g)
         reference = result if reference is None else reference
         error = float((result - reference).norm() / reference.norm())
         assert error < 1e-4, f"{label} computes something else: relative error {error:.1e}"
-        times[label] = seconds(lambda f=f: both_ways(f, x, g), device, repeat)
-        rate = gathered / times[label]
-        print(f"{label:26} {times[label]:9.4f} {rate / 1e9:14.1f} {rate / copy:8.0%} {times[label] / times['unspool']:17.1f}x")
+    samples: dict[str, list[float]] = {label: [] for label in everyone}
+    for _ in range(repeat):  # in turns, so that a busy neighbour slows everyone alike
+        for label, f in everyone.items():
+            samples[label].append(seconds(lambda f=f: both_ways(f, x, g), device, 1 if device == "cpu" else 10))
+    times = {label: statistics.median(found) for label, found in samples.items()}
+    for label, taken in times.items():
+        rate = gathered / taken
+        print(f"{label:26} {taken:9.4f} {rate / 1e9:14.1f} {rate / copy:8.0%} {taken / times['unspool']:17.1f}x")
     return {"graph": name, "features": features, "depth": depth, "device": _machine(device), "copy_GBps": copy / 1e9, "seconds": times}
 
 
@@ -164,10 +170,14 @@ def peak_bytes(graph: us.Graph, label: str, depth: int, features: int, device: s
         torch.cuda.reset_peak_memory_stats()
         torch.autograd.grad(f(x, c), (x, c), g)
         return torch.cuda.max_memory_allocated() - before
-    Path("/proc/self/clear_refs").write_text("5")  # reset the high-water mark (Linux)
-    before = _status("VmRSS")
-    torch.autograd.grad(f(x, c), (x, c), g)
-    return _status("VmHWM") - before
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as watched:
+        torch.autograd.grad(f(x, c), (x, c), g)
+    events = [e for e in watched.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
 
 
 def memory(arguments: argparse.Namespace) -> None:
@@ -185,11 +195,6 @@ def memory(arguments: argparse.Namespace) -> None:
         print(f"{label:26} K = 4: {sizes[0] / 1e6:8.1f} MB   K = 64: {sizes[1] / 1e6:8.1f} MB   ({sizes[1] / sizes[0] - 1:+.1%})")
 
 
-def _status(field: str) -> int:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1]) * 1024
-
-
 def _machine(device: str) -> str:
     if device == "cuda":
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
@@ -202,7 +207,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--hops", type=int, default=10)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--json", help="also write the numbers here")
     parser.add_argument("--no-memory", action="store_true", help="skip the memory table")
     parser.add_argument("--peak", help=argparse.SUPPRESS)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 #: Rows longer than this many entries are cut into pieces on the GPU, so that one hub does not hold up all others.
-HUB = 256
+HUB = 128
 
 
 class Csr(NamedTuple):

@@ -140,7 +140,8 @@ def cache_pieces(x: Tensor, columns: int, whole_blocks: bool = False, block: int
 def _as_columns(x: Tensor, hops: Tensor) -> tuple[Tensor, Tensor, torch.Size]:
     """Numbers and diagonals as one diagonal over all columns of one block."""
     wide = hops[:, :, None].expand(-1, -1, x.shape[2]) if hops.ndim == 2 else hops
-    return x.reshape(x.shape[0], 1, -1), wide.reshape(hops.shape[0], 1, -1), x.shape
+    # Trap: reshape of an expanded number stays expanded, and kernels read weights by address.
+    return x.reshape(x.shape[0], 1, -1), wide.reshape(hops.shape[0], 1, -1).contiguous(), x.shape
 
 
 def _blocks(piece: slice, block: int) -> slice:
