@@ -111,7 +111,9 @@ def speed(graph: us.Graph, name: str, features: int, depth: int, device: str, re
     copy = copy_bandwidth(device)
     entries = graph.operator.forward.val.numel()
     gathered = 2 * depth * entries * features * 4
-    print(f"\n{name}: {graph.nodes} nodes, {entries} stored entries; {features} features, K = {depth}, forward and backward, float32")
+    print(
+        f"\n{name}: {graph.nodes} nodes, {entries} stored entries; {features} features, K = {depth}, forward and backward, float32"
+    )
     print(f"{_machine(device)}; copy bandwidth {copy / 1e9:.1f} GB/s (read + written)\n")
     print(f"{'':26} {'seconds':>9} {'gathered GB/s':>14} {'of copy':>8} {'ours is faster by':>18}")
     reference, everyone = None, contenders(graph, depth)
@@ -128,7 +130,14 @@ def speed(graph: us.Graph, name: str, features: int, depth: int, device: str, re
     for label, taken in times.items():
         rate = gathered / taken
         print(f"{label:26} {taken:9.4f} {rate / 1e9:14.1f} {rate / copy:8.0%} {taken / times['unspool']:17.1f}x")
-    return {"graph": name, "features": features, "depth": depth, "device": _machine(device), "copy_GBps": copy / 1e9, "seconds": times}
+    return {
+        "graph": name,
+        "features": features,
+        "depth": depth,
+        "device": _machine(device),
+        "copy_GBps": copy / 1e9,
+        "seconds": times,
+    }
 
 
 def learnt(graph: us.Graph, depth: int) -> dict[str, object]:
@@ -154,7 +163,11 @@ def learnt(graph: us.Graph, depth: int) -> dict[str, object]:
             total = total + c[k] * h
         return total
 
-    return {"unspool": lambda x, c: us.propagate(graph, x, c), "plain torch loop, CSR": loop, "PyG loop, edge_index": pyg}
+    return {
+        "unspool": lambda x, c: us.propagate(graph, x, c),
+        "plain torch loop, CSR": loop,
+        "PyG loop, edge_index": pyg,
+    }
 
 
 def peak_bytes(graph: us.Graph, label: str, depth: int, features: int, device: str) -> int:
@@ -181,18 +194,33 @@ def peak_bytes(graph: us.Graph, label: str, depth: int, features: int, device: s
 
 
 def memory(arguments: argparse.Namespace) -> None:
-    print(f"\npeak memory of forward and backward with learnable coefficients, beyond graph, input and gradient; {arguments.features} features")
+    print(
+        f"\npeak memory of forward and backward with learnable coefficients, beyond graph, input and gradient; {arguments.features} features"
+    )
     for label in ("unspool", "plain torch loop, CSR", "PyG loop, edge_index"):
         sizes = []
         for depth in (4, 64):
-            command = [sys.executable, __file__, "--peak", label, "--hops", str(depth), "--features", str(arguments.features), "--device", arguments.device]
+            command = [
+                sys.executable,
+                __file__,
+                "--peak",
+                label,
+                "--hops",
+                str(depth),
+                "--features",
+                str(arguments.features),
+                "--device",
+                arguments.device,
+            ]
             command += ["--data", arguments.data] if arguments.data else []
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             sizes.append(int(done.stdout.split()[-1]) if done.returncode == 0 else 0)
         if not all(sizes):
             print(f"{label:26} did not run")
             continue
-        print(f"{label:26} K = 4: {sizes[0] / 1e6:8.1f} MB   K = 64: {sizes[1] / 1e6:8.1f} MB   ({sizes[1] / sizes[0] - 1:+.1%})")
+        print(
+            f"{label:26} K = 4: {sizes[0] / 1e6:8.1f} MB   K = 64: {sizes[1] / 1e6:8.1f} MB   ({sizes[1] / sizes[0] - 1:+.1%})"
+        )
 
 
 def _machine(device: str) -> str:

@@ -16,7 +16,17 @@ import importlib
 from typing import Any
 
 from unspool import algorithm, graph, objective, ops
-from unspool.algorithm import Accelerated, Algorithm, Chebyshev, Exact, GradientDescent, InverseLipschitz, Problem, ProximalGradient, minimise
+from unspool.algorithm import (
+    Accelerated,
+    Algorithm,
+    Chebyshev,
+    Exact,
+    GradientDescent,
+    InverseLipschitz,
+    Problem,
+    ProximalGradient,
+    minimise,
+)
 from unspool.graph import Graph, Normalisation
 from unspool.objective import (
     Activation,

@@ -17,14 +17,18 @@ def hubbed(nodes=3000, seed=0):
     """A random graph with hubs far above the splitting length, and isolated nodes."""
     generator = torch.Generator().manual_seed(seed)
     index = torch.randint(0, nodes - 10, (2, 4 * nodes), generator=generator)
-    hub = torch.stack([torch.randint(0, nodes - 10, (HUB * 9 + 17,), generator=generator), torch.full((HUB * 9 + 17,), 5)])
+    hub = torch.stack(
+        [torch.randint(0, nodes - 10, (HUB * 9 + 17,), generator=generator), torch.full((HUB * 9 + 17,), 5)]
+    )
     weights = torch.rand(index.shape[1] + hub.shape[1], generator=generator)
     index = torch.cat([index, hub], dim=1)
     key = index[1] * nodes + index[0]
     keep = torch.unique(key, return_inverse=True)[1].argsort()[: torch.unique(key).numel()]
     order = torch.unique(keep)
     unique = torch.unique(key[order])
-    return us.Graph.from_edges(torch.stack([unique % nodes, unique // nodes]), nodes=nodes, weights=weights[: unique.numel()])
+    return us.Graph.from_edges(
+        torch.stack([unique % nodes, unique // nodes]), nodes=nodes, weights=weights[: unique.numel()]
+    )
 
 
 def relative(a, b):
@@ -118,7 +122,9 @@ def test_masks_agree_with_the_cpu():
     assert torch.equal(mask, dropout.keep_mask((500, 33), 0.37, key.cuda()).cpu())
 
 
-@pytest.mark.parametrize("algorithm", [us.GradientDescent(step=0.5), us.Accelerated(), us.Chebyshev(), us.ProximalGradient(), us.Exact()])
+@pytest.mark.parametrize(
+    "algorithm", [us.GradientDescent(step=0.5), us.Accelerated(), us.Chebyshev(), us.ProximalGradient(), us.Exact()]
+)
 def test_unrolled_networks_agree_with_the_cpu(algorithm):
     graph = us.graph.grid(20, 20)
     objective = us.Fidelity(us.Learnable(0.2, within=(0, 1), name="α")) + us.Smoothness(0.8)

@@ -142,4 +142,6 @@ def require_quadratic(algorithm: Algorithm, objective: Objective) -> None:
     """Refuse terms that are not quadratic."""
     for term in objective.terms:
         if not getattr(term, "quadratic", False):
-            raise Refusal(f"{algorithm.name} needs a quadratic objective, but {term.name} is not quadratic; use ProximalGradient() or Accelerated()")
+            raise Refusal(
+                f"{algorithm.name} needs a quadratic objective, but {term.name} is not quadratic; use ProximalGradient() or Accelerated()"
+            )

@@ -27,7 +27,7 @@ class Chebyshev(Algorithm):
     Example:
         >>> import torch, unspool as us
         >>> objective = us.Fidelity(0.1) + us.Smoothness(0.9)
-        >>> trace = us.unroll(objective, us.Chebyshev(), depth=20).trace(torch.eye(9), us.graph.ring(9))
+        >>> trace = us.unroll(objective, us.Chebyshev(), depth=40).trace(torch.eye(9), us.graph.ring(9))
         >>> trace.distance[-1] < 1e-4
         True
     """
@@ -37,7 +37,9 @@ class Chebyshev(Algorithm):
         require_quadratic(self, objective)
         for term in objective.terms:
             if not isinstance(term, QuadraticTerm):
-                raise Refusal(f"Chebyshev needs bounds on the curvature, which {term.name} does not give; use Accelerated()")
+                raise Refusal(
+                    f"Chebyshev needs bounds on the curvature, which {term.name} does not give; use Accelerated()"
+                )
 
     def begin(self, h: Any) -> State:
         """Two iterates and ω."""
@@ -48,7 +50,9 @@ class Chebyshev(Algorithm):
         h, before, omega = state
         low, high = problem.curvature()
         if not isinstance(low, Tensor) and low <= 0:
-            raise Refusal(f"Chebyshev needs a strictly convex objective, but the curvature of {problem.objective} falls to {low:.3g}; use GradientDescent()")
+            raise Refusal(
+                f"Chebyshev needs a strictly convex objective, but the curvature of {problem.objective} falls to {low:.3g}; use GradientDescent()"
+            )
         centre, half = (high + low) / 2, (high - low) / 2
         ratio = (half / centre) * (half / centre)
         if problem.layer == 1:

@@ -54,7 +54,9 @@ class Exact(Algorithm):
         return (solve(problem, h, self.tolerance, self.limit),)
 
 
-def minimise(objective: Objective | Term, x: Tensor, graph: Graph, values: Values = INITIAL, tolerance: float | None = None) -> Tensor:
+def minimise(
+    objective: Objective | Term, x: Tensor, graph: Graph, values: Values = INITIAL, tolerance: float | None = None
+) -> Tensor:
     """The minimiser of an objective, without gradients.
 
     Example:
@@ -85,16 +87,22 @@ def check_strictly_convex(problem: Problem) -> float:
     objective = problem.objective
     for term in objective.terms:
         if not isinstance(term, QuadraticTerm) and not term.is_convex(problem.given):
-            raise Refusal(f"{term.formula()} is not convex at these values, so {objective} may have no minimiser; keep its weights non-negative")
+            raise Refusal(
+                f"{term.formula()} is not convex at these values, so {objective} may have no minimiser; keep its weights non-negative"
+            )
     if not any(isinstance(t, QuadraticTerm) for t in objective.terms):
         return 0.0
     low = float(problem.curvature()[0])
     if low <= 0:
         low = float(objective.curvature(problem.given, exact=True)[0])
     if low < -1e-7:
-        raise Refusal(f"{objective} is unbounded below on this graph: its curvature falls to {low:.3g} at one graph frequency; keep weights and metrics non-negative")
+        raise Refusal(
+            f"{objective} is unbounded below on this graph: its curvature falls to {low:.3g} at one graph frequency; keep weights and metrics non-negative"
+        )
     if low <= 0 and objective.quadratic:
-        raise Refusal(f"{objective} is not strictly convex on this graph (smallest curvature {low:.3g}), so its minimiser is not unique; give Fidelity a positive weight")
+        raise Refusal(
+            f"{objective} is not strictly convex on this graph (smallest curvature {low:.3g}), so its minimiser is not unique; give Fidelity a positive weight"
+        )
     return max(low, 0.0)
 
 
@@ -106,7 +114,9 @@ def solve(problem: Problem, start: Tensor, tolerance: float | None, limit: int) 
     if not problem.objective.quadratic:
         return _accelerate(problem, start, low, tolerance, limit)
     constant = problem.gradient(torch.zeros_like(start))
-    return conjugate_gradients(lambda h: problem.gradient(h) - constant, -constant, start, tolerance, limit, separable(problem))
+    return conjugate_gradients(
+        lambda h: problem.gradient(h) - constant, -constant, start, tolerance, limit, separable(problem)
+    )
 
 
 def separable(problem: Problem) -> bool:
@@ -115,7 +125,9 @@ def separable(problem: Problem) -> bool:
     return max(rank(stencil.own), rank(stencil.laplacian)) < 2
 
 
-def conjugate_gradients(apply: Callable[[Tensor], Tensor], right: Tensor, start: Tensor, tolerance: float, limit: int, per_channel: bool) -> Tensor:
+def conjugate_gradients(
+    apply: Callable[[Tensor], Tensor], right: Tensor, start: Tensor, tolerance: float, limit: int, per_channel: bool
+) -> Tensor:
     """Solve apply(H) = right for a symmetric positive definite operator, one recurrence per channel or per signal.
 
     The residual is measured in the norm, relative to ``right``; failing to reach the tolerance raises, except when rounding
@@ -135,20 +147,28 @@ def conjugate_gradients(apply: Callable[[Tensor], Tensor], right: Tensor, start:
         image = apply(direction)
         bend = total(direction, image)
         if bool((bend < 0).any()) and bool((bend.abs() > 1e-6 * total(direction, direction)).any()):
-            raise Refusal("conjugate gradients met a direction of negative curvature: the objective is not convex at these values")
+            raise Refusal(
+                "conjugate gradients met a direction of negative curvature: the objective is not convex at these values"
+            )
         live = squared > goal
         size = torch.where(live, squared / torch.where(live, bend, torch.ones_like(bend)), torch.zeros_like(bend))
         h = h + size * direction
         residual = residual - size * image
         fresh = total(residual, residual)
-        direction = residual + torch.where(live, fresh / torch.where(live, squared, torch.ones_like(squared)), torch.zeros_like(bend)) * direction
+        direction = (
+            residual
+            + torch.where(live, fresh / torch.where(live, squared, torch.ones_like(squared)), torch.zeros_like(bend))
+            * direction
+        )
         squared = fresh
         worst = float((squared / goal).max())
         stalled = stalled + 1 if worst > 0.99 * best else 0
         best = min(best, worst)
         if stalled > 50 and best < 1e6:
             return h  # rounding: the residual no longer falls
-    raise Refusal(f"conjugate gradients did not reach a relative residual of {tolerance:g} in {limit} iterations; raise limit or tolerance, or give Fidelity more weight")
+    raise Refusal(
+        f"conjugate gradients did not reach a relative residual of {tolerance:g} in {limit} iterations; raise limit or tolerance, or give Fidelity more weight"
+    )
 
 
 def _accelerate(problem: Problem, start: Tensor, low: float, tolerance: float, limit: int) -> Tensor:

@@ -27,9 +27,13 @@ def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
     if index.numel() == 0 and index.ndim <= 2:
         index = index.reshape(2, 0).long()
     if index.ndim != 2 or index.shape[0] != 2:
-        raise ValueError(f"edge_index has shape {tuple(index.shape)}: expected (2, edges), sources above targets; pass edge_index.T for a list of pairs")
+        raise ValueError(
+            f"edge_index has shape {tuple(index.shape)}: expected (2, edges), sources above targets; pass edge_index.T for a list of pairs"
+        )
     if index.is_floating_point() or index.dtype is torch.bool or index.is_complex():
-        raise TypeError(f"edge_index holds {str(index.dtype).removeprefix('torch.')}: node ids are integers; call edge_index.long()")
+        raise TypeError(
+            f"edge_index holds {str(index.dtype).removeprefix('torch.')}: node ids are integers; call edge_index.long()"
+        )
     index = index.detach().cpu().long()
     if nodes is None:
         nodes = int(index.max()) + 1 if index.numel() else 0
@@ -39,7 +43,9 @@ def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
     outside = torch.nonzero((index < 0) | (index >= nodes))
     if outside.numel():
         side, edge = outside[0].tolist()
-        raise ValueError(f"edge {edge} names node {int(index[side, edge])}, but node ids run from 0 to {nodes - 1} (nodes={nodes})")
+        raise ValueError(
+            f"edge {edge} names node {int(index[side, edge])}, but node ids run from 0 to {nodes - 1} (nodes={nodes})"
+        )
     return index, nodes
 
 
@@ -55,7 +61,9 @@ def read_weights(weights: Any, edges: int) -> Tensor:
     weight = weight.double()
     bad = torch.nonzero(~torch.isfinite(weight))
     if bad.numel():
-        raise ValueError(f"the weight of edge {int(bad[0])} is {float(weight[bad[0]])}: weights must be finite; drop the edge or repair its weight")
+        raise ValueError(
+            f"the weight of edge {int(bad[0])} is {float(weight[bad[0]])}: weights must be finite; drop the edge or repair its weight"
+        )
     bad = torch.nonzero(weight < 0)
     if bad.numel():
         raise ValueError(

@@ -122,7 +122,9 @@ class Graph:
         """
         index = getattr(data, "edge_index", None)
         if index is None:
-            raise ValueError("data has no edge_index: build it with torch_geometric's ToSparseTensor undone, or use Graph.from_scipy")
+            raise ValueError(
+                "data has no edge_index: build it with torch_geometric's ToSparseTensor undone, or use Graph.from_scipy"
+            )
         weight = getattr(data, "edge_weight", None)
         attribute = getattr(data, "edge_attr", None)
         if weight is None and isinstance(attribute, Tensor) and attribute.squeeze(-1).ndim == 1:
@@ -233,7 +235,13 @@ class Graph:
         """L H, with L = I − A under symmetric normalisation and L = D − A without normalisation."""
         return self.scale * (h - spmm(self.require_laplacian(), h))
 
-    def to(self, target: torch.device | str | torch.dtype | None = None, *, device: torch.device | str | None = None, dtype: torch.dtype | None = None) -> Graph:
+    def to(
+        self,
+        target: torch.device | str | torch.dtype | None = None,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Graph:
         """The same graph on another device or in another dtype; half precision keeps float32 weights.
 
         Example:
@@ -252,7 +260,11 @@ class Graph:
         if kind not in (torch.float32, torch.float64):
             raise TypeError(f"a graph holds float32 or float64 weights, not {str(kind).removeprefix('torch.')}")
         operator = _cast(self._exact, where, kind)
-        smoother = operator if self._exact_smoother is self._exact else self._exact_smoother and _cast(self._exact_smoother, where, kind)
+        smoother = (
+            operator
+            if self._exact_smoother is self._exact
+            else self._exact_smoother and _cast(self._exact_smoother, where, kind)
+        )
         return _replaced(self, operator=operator, smoother=smoother)
 
     def incidence(self) -> Operator:
@@ -289,7 +301,11 @@ class Graph:
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
-        how = f"{self.normalisation.value} normalisation" if self.normalisation is not Normalisation.NONE else "not normalised"
+        how = (
+            f"{self.normalisation.value} normalisation"
+            if self.normalisation is not Normalisation.NONE
+            else "not normalised"
+        )
         dtype = str(self.dtype).removeprefix("torch.")
         return f"Graph(nodes={self.nodes}, edges={self.edges}, {kind}, {how}, {dtype}, {self.device})"
 
@@ -319,7 +335,9 @@ def _no_laplacian(exact: Operator, undirected: bool, degree: Tensor, how: Normal
         return "under random-walk normalisation I − A is not symmetric, so it is no BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"
     bare = torch.nonzero(degree == 0).flatten()
     if how is not Normalisation.NONE and bare.numel():
-        return f"node {int(bare[0])} has no edge and no self-loop, so I − A is not BᵀB there; build the graph with loops=1"
+        return (
+            f"node {int(bare[0])} has no edge and no self-loop, so I − A is not BᵀB there; build the graph with loops=1"
+        )
     return None
 
 

@@ -79,12 +79,12 @@ def sensor(nodes: int, neighbours: int = 6, seed: int = 0, **how: Any) -> tuple[
         >>> positions.shape
         torch.Size([50, 2])
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     if nodes <= neighbours:
         raise ValueError(f"{nodes} sensors cannot each have {neighbours} neighbours; ask for fewer neighbours")
     positions = np.random.default_rng(seed).random((nodes, 2))
-    distance, nearest = cKDTree(positions).query(positions, k=neighbours + 1)
+    distance, nearest = (np.asarray(a) for a in KDTree(positions).query(positions, k=neighbours + 1))
     source = np.repeat(np.arange(nodes), neighbours)
     width = float(distance[:, 1:].mean())
     weights = np.exp(-((distance[:, 1:].ravel() / width) ** 2) / 2)

@@ -18,16 +18,26 @@ LARGEST_EXACT = 5000
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """How a graph's frequencies are spread: ``value`` per unit of ``frequency``, integrating to one."""
+    """How a graph's frequencies are spread: ``value`` per unit of ``frequency``, integrating to one.
+
+    ``edges`` bound the cells around the frequencies.
+    """
 
     frequency: Tensor
     value: Tensor
+    edges: Tensor
 
     def mass(self, low: float, high: float) -> float:
         """The share of frequencies in [low, high]."""
-        total = np.concatenate([[0.0], torch.cumulative_trapezoid(self.value, self.frequency).numpy()])
-        ends = np.interp([low, high], self.frequency.numpy(), total)
-        return float(ends[1] - ends[0])
+        share = np.concatenate([[0.0], (self.value * self._measure()).cumsum(0).numpy()])
+        below, above = np.interp([low, high], self.edges.numpy(), share)
+        return float(above - below)
+
+    def _measure(self) -> Tensor:
+        # Cells are even in the angle, where λ = scale (1 − cos θ); their measure there is scale sin θ dθ.
+        scale = float(self.edges[-1]) / 2
+        angle = torch.arccos(1 - self.frequency / scale)
+        return scale * torch.sin(angle) * (torch.pi / self.frequency.numel())
 
 
 def frequencies(graph: Graph) -> Tensor:
@@ -38,7 +48,7 @@ def frequencies(graph: Graph) -> Tensor:
 
     Example:
         >>> import unspool as us
-        >>> us.graph.frequencies(us.graph.complete(4, loops=0)).numpy().round(4)
+        >>> us.graph.frequencies(us.graph.complete(4, loops=0)).abs().numpy().round(4)
         array([0.    , 1.3333, 1.3333, 1.3333])
     """
     return frequencies_and_modes(graph)[0]
@@ -47,7 +57,9 @@ def frequencies(graph: Graph) -> Tensor:
 def frequencies_and_modes(graph: Graph) -> tuple[Tensor, Tensor]:
     """Eigenvalues λ and orthonormal eigenvectors U of the Laplacian, L = U diag(λ) Uᵀ (float64)."""
     if graph.nodes > LARGEST_EXACT:
-        raise Refusal(f"exact eigenvalues of {graph.nodes} nodes need a dense matrix; use spectral_density(graph) (limit {LARGEST_EXACT})")
+        raise Refusal(
+            f"exact eigenvalues of {graph.nodes} nodes need a dense matrix; use spectral_density(graph) (limit {LARGEST_EXACT})"
+        )
     exact = graph.to("cpu").to(torch.float64)
     smoother = exact.require_laplacian().to_dense()
     value, mode = torch.linalg.eigh(exact.scale * (torch.eye(graph.nodes, dtype=torch.float64) - smoother))
@@ -83,19 +95,20 @@ def spectral_density(graph: Graph, points: int = 201, degree: int = 80, probes: 
     Example:
         >>> import unspool as us
         >>> density = us.graph.spectral_density(us.graph.ring(300))
-        >>> round(density.mass(0.0, 4 / 3), 2)
-        1.0
+        >>> round(density.mass(0.0, 2 / 3), 1), round(density.mass(0.0, 2.0), 3)
+        (0.5, 1.0)
     """
     moments = _moments(graph, degree, probes, seed)
     order = torch.arange(degree, dtype=torch.float64)
     wave = torch.pi / (degree + 1)
     jackson = ((degree - order + 1) * torch.cos(wave * order) + torch.sin(wave * order) / np.tan(wave)) / (degree + 1)
     # Chebyshev points in angle resolve both ends of the spectrum; s = cos(angle), λ = scale (1 − s).
-    angle = torch.linspace(0, torch.pi, points + 2, dtype=torch.float64)[1:-1]
+    angle = (torch.arange(points, dtype=torch.float64) + 0.5) * (torch.pi / points)
     series = torch.cos(order[:, None] * angle) * (jackson * moments)[:, None]
     value = (2 * series.sum(0) - series[0]) / (torch.pi * torch.sin(angle) * graph.scale)
     frequency = graph.scale * (1 - torch.cos(angle))
-    return Density(frequency, value.clamp_min(0))
+    edges = graph.scale * (1 - torch.cos(torch.linspace(0, torch.pi, points + 1, dtype=torch.float64)))
+    return Density(frequency, value.clamp_min(0), edges)
 
 
 def _moments(graph: Graph, degree: int, probes: int, seed: int) -> Tensor:

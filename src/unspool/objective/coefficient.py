@@ -104,7 +104,11 @@ class Fixed(Coefficient):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        bad = not math.isfinite(self.value) if not isinstance(self.value, Tensor) else not bool(torch.isfinite(self.value).all())
+        bad = (
+            not math.isfinite(self.value)
+            if not isinstance(self.value, Tensor)
+            else not bool(torch.isfinite(self.value).all())
+        )
         if bad:
             raise ValueError(f"a coefficient is {self.value}: coefficients must be finite numbers")
 
@@ -130,10 +134,14 @@ class Fixed(Coefficient):
     def __str__(self) -> str:
         if self.name is not None:
             return self.name
-        return "T" if isinstance(self.value, Tensor) and self.value.ndim else f"{float(self.value):.4g}".replace("-", "−")
+        return (
+            "T" if isinstance(self.value, Tensor) and self.value.ndim else f"{float(self.value):.4g}".replace("-", "−")
+        )
 
     def __repr__(self) -> str:
-        return f"Fixed({self.value})" if not isinstance(self.value, Tensor) else f"Fixed(tensor{tuple(self.value.shape)})"
+        return (
+            f"Fixed({self.value})" if not isinstance(self.value, Tensor) else f"Fixed(tensor{tuple(self.value.shape)})"
+        )
 
 
 class Leaf(Coefficient):
@@ -211,10 +219,14 @@ class Learnable(Leaf):
         if not bool(torch.isfinite(self.initial).all()):
             raise ValueError(f"the coefficient {self} starts at {float(self.initial.flatten()[0])}: it must be finite")
         low, high = within if within is not None else (None, None)
-        inside = (low is None or bool((self.initial > low).all())) and (high is None or bool((self.initial < high).all()))
+        inside = (low is None or bool((self.initial > low).all())) and (
+            high is None or bool((self.initial < high).all())
+        )
         if not inside:
             where = float(self.initial.flatten()[0])
-            raise ValueError(f"the coefficient {self} starts at {where:g}, which is not strictly inside ({low}, {high})")
+            raise ValueError(
+                f"the coefficient {self} starts at {where:g}, which is not strictly inside ({low}, {high})"
+            )
 
     def start(self) -> Tensor:
         """The inverse of the range's squashing, at the initial value."""

@@ -23,14 +23,26 @@ class Symmetric(Leaf):
         (torch.Size([6]), True)
     """
 
-    def __init__(self, features: int, *, psd: bool = False, initial: Tensor | None = None, per_layer: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self,
+        features: int,
+        *,
+        psd: bool = False,
+        initial: Tensor | None = None,
+        per_layer: bool = False,
+        name: str | None = None,
+    ) -> None:
         super().__init__(name, per_layer)
         self.features, self.psd = features, psd
         self.initial = _square(initial, features, self)
         if not torch.allclose(self.initial, self.initial.mT):
-            raise ValueError(f"the metric {self} starts at a matrix that is not symmetric; use Relaxed for a free matrix")
+            raise ValueError(
+                f"the metric {self} starts at a matrix that is not symmetric; use Relaxed for a free matrix"
+            )
         if psd and bool((torch.linalg.eigvalsh(self.initial) <= 0).any()):
-            raise ValueError(f"the metric {self} must start positive definite: an eigenvalue of the initial matrix is not positive")
+            raise ValueError(
+                f"the metric {self} must start positive definite: an eigenvalue of the initial matrix is not positive"
+            )
 
     def start(self) -> Tensor:
         """The lower triangle of T, or of its Cholesky factor."""
@@ -67,7 +79,9 @@ class Relaxed(Leaf):
         False
     """
 
-    def __init__(self, features: int, *, initial: Tensor | None = None, per_layer: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self, features: int, *, initial: Tensor | None = None, per_layer: bool = False, name: str | None = None
+    ) -> None:
         super().__init__(name, per_layer)
         self.features = features
         self.initial = _square(initial, features, self)
@@ -105,9 +119,15 @@ class Diagonal(Leaf):
         tensor([1., 1., 1.], dtype=torch.float64)
     """
 
-    def __init__(self, features: int, *, initial: Tensor | None = None, per_layer: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self, features: int, *, initial: Tensor | None = None, per_layer: bool = False, name: str | None = None
+    ) -> None:
         super().__init__(name, per_layer)
-        start = torch.ones(features, dtype=torch.float64) if initial is None else torch.as_tensor(initial, dtype=torch.float64)
+        start = (
+            torch.ones(features, dtype=torch.float64)
+            if initial is None
+            else torch.as_tensor(initial, dtype=torch.float64)
+        )
         if start.shape != (features,):
             raise ValueError(f"the diagonal starts with shape {tuple(start.shape)}: expected ({features},)")
         self.features, self.initial = features, start
@@ -135,11 +155,23 @@ class LowRank(Leaf):
         torch.Size([10, 2])
     """
 
-    def __init__(self, features: int, rank: int, *, initial: Tensor | None = None, per_layer: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self,
+        features: int,
+        rank: int,
+        *,
+        initial: Tensor | None = None,
+        per_layer: bool = False,
+        name: str | None = None,
+    ) -> None:
         super().__init__(name, per_layer)
         if not 1 <= rank <= features:
             raise ValueError(f"rank {rank} of a metric on {features} features: expected 1 to {features}")
-        start = torch.eye(features, dtype=torch.float64)[:, :rank] if initial is None else torch.as_tensor(initial, dtype=torch.float64)
+        start = (
+            torch.eye(features, dtype=torch.float64)[:, :rank]
+            if initial is None
+            else torch.as_tensor(initial, dtype=torch.float64)
+        )
         if start.shape != (features, rank):
             raise ValueError(f"the factor starts with shape {tuple(start.shape)}: expected ({features}, {rank})")
         self.features, self.rank, self.initial = features, rank, start
@@ -170,5 +202,7 @@ def _square(initial: Tensor | None, features: int, leaf: Leaf) -> Tensor:
         return torch.eye(features, dtype=torch.float64)
     matrix = torch.as_tensor(initial, dtype=torch.float64).detach().clone()
     if matrix.shape != (features, features):
-        raise ValueError(f"the metric {leaf} starts with shape {tuple(matrix.shape)}: expected ({features}, {features})")
+        raise ValueError(
+            f"the metric {leaf} starts with shape {tuple(matrix.shape)}: expected ({features}, {features})"
+        )
     return matrix

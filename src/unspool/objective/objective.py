@@ -171,7 +171,7 @@ class Objective:
         return f"Objective({self})"
 
 
-def as_objective(value: Objective | Term) -> Objective:
+def as_objective(value: Any) -> Objective:
     """A single term is an objective of one term."""
     if isinstance(value, Term):
         return Objective((value,))
@@ -192,7 +192,9 @@ def _in_order(terms: tuple[ProximableTerm, ...]) -> tuple[ProximableTerm, ...]:
     if len(others) > 1:
         raise Refusal(f"the proximal operator of {others[0].name} + {others[1].name} is not known; keep one of them")
     if others and intervals and not others[0].separable:
-        raise Refusal(f"the proximal operator of {others[0].name} + {intervals[0].name} is not known, because {others[0].name} couples entries; keep one")
+        raise Refusal(
+            f"the proximal operator of {others[0].name} + {intervals[0].name} is not known, because {others[0].name} couples entries; keep one"
+        )
     return others + intervals  # in one dimension, prox of f + interval is the projection after prox of f
 
 

@@ -25,7 +25,11 @@ def _lead(weight: Coefficient) -> str:
 
 def _indicator(ok: Tensor, h: Tensor) -> Tensor:
     inside = ok.flatten(-2).all(-1)
-    return torch.where(inside, torch.zeros((), dtype=h.dtype, device=h.device), torch.full((), math.inf, dtype=h.dtype, device=h.device))
+    return torch.where(
+        inside,
+        torch.zeros((), dtype=h.dtype, device=h.device),
+        torch.full((), math.inf, dtype=h.dtype, device=h.device),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +222,9 @@ class Activation(ProximableTerm):
         if isinstance(self.potential, torch.nn.Module):
             object.__setattr__(self, "potential", potential_of(self.potential))
         if not isinstance(self.potential, Potential):
-            raise TypeError(f"{self.potential!r} is no potential: give one from unspool.ops.activation or a torch activation module")
+            raise TypeError(
+                f"{self.potential!r} is no potential: give one from unspool.ops.activation or a torch activation module"
+            )
         if self.weight is not None:
             object.__setattr__(self, "weight", as_coefficient(self.weight))
 
@@ -228,7 +234,9 @@ class Activation(ProximableTerm):
         if self.weight is not None:
             return total * given[self.weight]
         if given.step is None:
-            raise Refusal(f"{self.potential!r} stands for φ/η, so its value depends on the step: pass step=η, or give the term a weight")
+            raise Refusal(
+                f"{self.potential!r} stands for φ/η, so its value depends on the step: pass step=η, or give the term a weight"
+            )
         return total / given.step
 
     def prox(self, v: Tensor, step: Map, given: Given) -> Tensor:

@@ -174,7 +174,9 @@ class EdgeSmoothness(SmoothTerm):
         count = given.graph.incidence().shape[0]
         if not isinstance(w, Tensor) or w.shape != (count,):
             shape = tuple(w.shape) if isinstance(w, Tensor) else "a number"
-            raise ValueError(f"EdgeSmoothness has weights of shape {shape}, but the graph has {count} edges: expected ({count},)")
+            raise ValueError(
+                f"EdgeSmoothness has weights of shape {shape}, but the graph has {count} edges: expected ({count},)"
+            )
         return w
 
     def value(self, h: Tensor, given: Given) -> Tensor:
@@ -189,7 +191,9 @@ class EdgeSmoothness(SmoothTerm):
 
     def lipschitz(self, given: Given) -> Map:
         """2 |β| max|w| λmax(L)."""
-        return 4 * given.graph.scale * channel.spectral_norm(given[self.weight]) * self._edge_weights(given).abs().amax()
+        return (
+            4 * given.graph.scale * channel.spectral_norm(given[self.weight]) * self._edge_weights(given).abs().amax()
+        )
 
     def is_convex(self, given: Given) -> bool:
         """Whether all β wₑ are non-negative (sufficient)."""

@@ -97,7 +97,9 @@ class Term(ABC):
     def scaled(self, factor: Any) -> Term:
         """The term times a number or coefficient."""
         if not is_dataclass(self) or not hasattr(self, "weight"):
-            raise TypeError(f"{self.name} has no weight to scale; give it a dataclass field 'weight' or override scaled()")
+            raise TypeError(
+                f"{self.name} has no weight to scale; give it a dataclass field 'weight' or override scaled()"
+            )
         return replace(self, weight=as_coefficient(factor) * self.weight)  # type: ignore[attr-defined, type-var]
 
     def __add__(self, other: Any) -> Any:

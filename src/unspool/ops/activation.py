@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,9 +36,8 @@ class Potential(ABC):
 
     def slope(self, v: Tensor) -> Tensor:
         """σ'(v), in [0, 1]."""
-        _, pull_back = torch.func.vjp(self.activation, v)
-        (slope,) = pull_back(torch.ones_like(v))
-        return slope
+        pull_back = torch.func.vjp(self.activation, v)[1]
+        return pull_back(torch.ones_like(v))[0]
 
     def prox(self, v: Tensor, weight: float | Tensor) -> Tensor:
         r"""The proximity operator of weight · φ, which is the activation itself only for weight = 1.
@@ -109,7 +110,9 @@ class LeakyReLU(Potential):
 
     def __post_init__(self) -> None:
         if not 0 < self.negative_slope <= 1:
-            raise Refusal(f"leaky ReLU with slope {self.negative_slope:g} is no proximity operator: the slope must lie in (0, 1]")
+            raise Refusal(
+                f"leaky ReLU with slope {self.negative_slope:g} is no proximity operator: the slope must lie in (0, 1]"
+            )
 
     def activation(self, v: Tensor) -> Tensor:
         """V or slope · v."""
@@ -136,7 +139,9 @@ class ELU(Potential):
 
     def __post_init__(self) -> None:
         if not 0 < self.a <= 1:
-            raise Refusal(f"ELU with a = {self.a:g} is no proximity operator: its slope reaches {self.a:g}, above 1; use a ≤ 1")
+            raise Refusal(
+                f"ELU with a = {self.a:g} is no proximity operator: its slope reaches {self.a:g}, above 1; use a ≤ 1"
+            )
 
     def activation(self, v: Tensor) -> Tensor:
         """V or a (eᵛ − 1)."""
@@ -254,7 +259,9 @@ class Softshrink(Potential):
 
     def __post_init__(self) -> None:
         if self.radius < 0:
-            raise Refusal(f"softshrink with radius {self.radius:g} is no proximity operator: the radius must not be negative")
+            raise Refusal(
+                f"softshrink with radius {self.radius:g} is no proximity operator: the radius must not be negative"
+            )
 
     def activation(self, v: Tensor) -> Tensor:
         """Pull towards zero."""
@@ -309,7 +316,7 @@ def potential_of(module: torch.nn.Module) -> Potential:
         unspool.refusal.Refusal: GELU is no proximity operator: it falls near v = -1.00, and a proximity operator never falls
     """
     nn = torch.nn
-    known = {
+    known: dict[type[torch.nn.Module], Callable[[Any], Potential]] = {
         nn.ReLU: lambda m: ReLU(),
         nn.LeakyReLU: lambda m: LeakyReLU(m.negative_slope),
         nn.ELU: lambda m: ELU(m.alpha),
@@ -327,7 +334,9 @@ def potential_of(module: torch.nn.Module) -> Potential:
     name = type(module).__name__
     if reason is not None:
         raise Refusal(f"{name} is no proximity operator: {reason}")
-    raise Refusal(f"{name} may be a proximity operator, but its potential is not on file; subclass Potential and give its value")
+    raise Refusal(
+        f"{name} may be a proximity operator, but its potential is not on file; subclass Potential and give its value"
+    )
 
 
 def not_a_prox(activation: torch.nn.Module) -> str | None:
@@ -339,5 +348,7 @@ def not_a_prox(activation: torch.nn.Module) -> str | None:
     if worst.numel():
         return f"it falls near v = {float(worst[(worst + 1).abs().argmin()]):.2f}, and a proximity operator never falls"
     if float(slope.max()) > 1 + 1e-6:
-        return f"its slope reaches {float(slope.max()):.4f}, and a proximity operator never rises faster than the identity"
+        return (
+            f"its slope reaches {float(slope.max()):.4f}, and a proximity operator never rises faster than the identity"
+        )
     return None

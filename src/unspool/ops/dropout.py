@@ -28,7 +28,9 @@ def mix(bits: Tensor) -> Tensor:
     return bits ^ ((bits >> 16) & 0xFFFF)
 
 
-def key(seed: int | Tensor, epoch: int | Tensor, place: int | Tensor, device: torch.device | str | None = None) -> Tensor:
+def key(
+    seed: int | Tensor, epoch: int | Tensor, place: int | Tensor, device: torch.device | str | None = None
+) -> Tensor:
     """One int32 key out of (seed, epoch, place); tensors of trial seeds give tensors of keys.
 
     Example:

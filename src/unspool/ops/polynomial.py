@@ -42,7 +42,17 @@ def _series(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hop
 
 
 @torch.library.custom_op("unspool::sweep_raw", mutates_args=())
-def _sweep(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:  # noqa: E501
+def _sweep(
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    g: Tensor,
+    x: Tensor,
+    hops: Tensor,
+    chebyshev: bool,
+    want_dx: bool,
+) -> tuple[Tensor, Tensor]:
     return recurrence.sweep(Csr(crow, col, val, hubs), g, x, hops, chebyshev, want_dx)
 
 
@@ -56,7 +66,17 @@ def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Ten
 
 
 @_sweep.register_fake
-def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:  # noqa: E501
+def _(
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    g: Tensor,
+    x: Tensor,
+    hops: Tensor,
+    chebyshev: bool,
+    want_dx: bool,
+) -> tuple[Tensor, Tensor]:
     dx = g.new_empty(x.shape) if want_dx else g.new_empty(0)
     return dx, hops.new_empty(hops.shape)
 
@@ -111,7 +131,19 @@ class _Series(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(crow, col, val, hubs, crow_t, col_t, val_t, hubs_t, x, hops, chebyshev):  # type: ignore[no-untyped-def]
+    def forward(
+        crow: Tensor,
+        col: Tensor,
+        val: Tensor,
+        hubs: Tensor,
+        crow_t: Tensor,
+        col_t: Tensor,
+        val_t: Tensor,
+        hubs_t: Tensor,
+        x: Tensor,
+        hops: Tensor,
+        chebyshev: bool,
+    ) -> Any:
         return _series(crow, col, val, hubs, x, hops, chebyshev)
 
     @staticmethod
@@ -140,7 +172,20 @@ class _Sweep(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(crow, col, val, hubs, crow_t, col_t, val_t, hubs_t, g, x, hops, chebyshev):  # type: ignore[no-untyped-def]
+    def forward(
+        crow: Tensor,
+        col: Tensor,
+        val: Tensor,
+        hubs: Tensor,
+        crow_t: Tensor,
+        col_t: Tensor,
+        val_t: Tensor,
+        hubs_t: Tensor,
+        g: Tensor,
+        x: Tensor,
+        hops: Tensor,
+        chebyshev: bool,
+    ) -> Any:
         return _sweep(crow_t, col_t, val_t, hubs_t, g, x, hops, chebyshev, True)
 
     @staticmethod
@@ -166,7 +211,20 @@ class _Moments(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(crow, col, val, hubs, crow_t, col_t, val_t, hubs_t, g, x, hops, chebyshev):  # type: ignore[no-untyped-def]
+    def forward(
+        crow: Tensor,
+        col: Tensor,
+        val: Tensor,
+        hubs: Tensor,
+        crow_t: Tensor,
+        col_t: Tensor,
+        val_t: Tensor,
+        hubs_t: Tensor,
+        g: Tensor,
+        x: Tensor,
+        hops: Tensor,
+        chebyshev: bool,
+    ) -> Any:
         return _sweep(crow_t, col_t, val_t, hubs_t, g, x, hops, chebyshev, False)[1]
 
     @staticmethod
@@ -188,12 +246,36 @@ class _Moments(torch.autograd.Function):
 
 
 @torch.library.custom_op("unspool::propagate", mutates_args=())
-def _compiled(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:  # noqa: E501
+def _compiled(
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    crow_t: Tensor,
+    col_t: Tensor,
+    val_t: Tensor,
+    hubs_t: Tensor,
+    x: Tensor,
+    hops: Tensor,
+    chebyshev: bool,
+) -> Tensor:
     return recurrence.series(Csr(crow, col, val, hubs), x, hops, chebyshev)
 
 
 @_compiled.register_fake
-def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:  # noqa: E501
+def _(
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    crow_t: Tensor,
+    col_t: Tensor,
+    val_t: Tensor,
+    hubs_t: Tensor,
+    x: Tensor,
+    hops: Tensor,
+    chebyshev: bool,
+) -> Tensor:
     return _like_series(x, hops)
 
 
@@ -253,8 +335,12 @@ def _check_hops(operator: Operator, x: Tensor, hops: Tensor) -> None:
     if x.ndim < 2:
         raise ValueError("x has shape (nodes,): propagate needs (..., nodes, features); use x[:, None]")
     if hops.ndim not in (1, 2, 3) or hops.shape[0] == 0:
-        raise ValueError(f"hops has shape {tuple(hops.shape)}: expected (hops,), (hops, features) or (hops, features, out), with at least one hop")
+        raise ValueError(
+            f"hops has shape {tuple(hops.shape)}: expected (hops,), (hops, features) or (hops, features, out), with at least one hop"
+        )
     if hops.ndim > 1 and hops.shape[1] != x.shape[-1]:
-        raise ValueError(f"hops has shape {tuple(hops.shape)}, but x has {x.shape[-1]} features: its second dimension must match")
+        raise ValueError(
+            f"hops has shape {tuple(hops.shape)}, but x has {x.shape[-1]} features: its second dimension must match"
+        )
     if not hops.is_floating_point():
         raise TypeError("hops must be floating-point")

@@ -30,7 +30,9 @@ def box(v: Tensor, low: Number, high: Number) -> Tensor:
         >>> box(torch.tensor([-3.0, 0.2, 9.0]), -1.0, 1.0)
         tensor([-1.0000,  0.2000,  1.0000])
     """
-    return torch.clamp(v, torch.as_tensor(low, dtype=v.dtype, device=v.device), torch.as_tensor(high, dtype=v.dtype, device=v.device))
+    return torch.clamp(
+        v, torch.as_tensor(low, dtype=v.dtype, device=v.device), torch.as_tensor(high, dtype=v.dtype, device=v.device)
+    )
 
 
 def soft_threshold(v: Tensor, radius: Number) -> Tensor:

@@ -83,7 +83,17 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     return gradient.to(given), dhops.view(kind).to(hops.dtype)
 
 
-def _sweep_piece(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, piece: slice, only: bool, dx: Tensor | None, dhops: Tensor) -> None:
+def _sweep_piece(
+    csr_t: Csr,
+    g: Tensor,
+    x: Tensor,
+    hops: Tensor,
+    chebyshev: bool,
+    piece: slice,
+    only: bool,
+    dx: Tensor | None,
+    dhops: Tensor,
+) -> None:
     """Walk the powers for some columns of G, adding into ``dx`` and writing into ``dhops``."""
     step = step_for(x)
     start = g.contiguous() if only else _cut_signal(g, piece)

@@ -30,7 +30,9 @@ def _fold(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Te
     *matrices, x = args
     refuse_stacked_graph(in_dims[:-1])
     wide = x.movedim(in_dims[-1], 1) if in_dims[-1] is not None else x[:, None].expand(-1, info.batch_size, -1)
-    result = (_raw if len(matrices) == 4 else _compiled)(*matrices, wide.reshape(x.shape[0] if in_dims[-1] != 0 else wide.shape[0], -1))
+    result = (_raw if len(matrices) == 4 else _compiled)(
+        *matrices, wide.reshape(x.shape[0] if in_dims[-1] != 0 else wide.shape[0], -1)
+    )
     return result.view(result.shape[0], info.batch_size, -1), 1
 
 
@@ -47,7 +49,17 @@ class _Product(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(crow, col, val, hubs, crow_t, col_t, val_t, hubs_t, x):  # type: ignore[no-untyped-def]  # noqa: ANN
+    def forward(
+        crow: Tensor,
+        col: Tensor,
+        val: Tensor,
+        hubs: Tensor,
+        crow_t: Tensor,
+        col_t: Tensor,
+        val_t: Tensor,
+        hubs_t: Tensor,
+        x: Tensor,
+    ) -> Any:
         return _raw(crow, col, val, hubs, x)
 
     @staticmethod
@@ -61,12 +73,32 @@ class _Product(torch.autograd.Function):
 
 
 @torch.library.custom_op("unspool::spmm", mutates_args=())
-def _compiled(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor, x: Tensor) -> Tensor:  # noqa: E501
+def _compiled(
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    crow_t: Tensor,
+    col_t: Tensor,
+    val_t: Tensor,
+    hubs_t: Tensor,
+    x: Tensor,
+) -> Tensor:
     return recurrence.product(Csr(crow, col, val, hubs), x)
 
 
 @_compiled.register_fake
-def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor, x: Tensor) -> Tensor:  # noqa: E501
+def _(
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    crow_t: Tensor,
+    col_t: Tensor,
+    val_t: Tensor,
+    hubs_t: Tensor,
+    x: Tensor,
+) -> Tensor:
     return x.new_empty(crow.shape[0] - 1, x.shape[1])
 
 
@@ -96,7 +128,7 @@ def spmm(graph: HasOperator, x: Tensor) -> Tensor:
         >>> import torch, unspool as us
         >>> ring = us.graph.ring(4)
         >>> spmm(ring, torch.tensor([3.0, 0.0, 0.0, 0.0]))
-        tensor([1.0000, 1.0000, 0.0000, 1.0000])
+        tensor([1., 1., 0., 1.])
     """
     operator = graph.operator
     check_signal(operator, x)
@@ -121,7 +153,9 @@ def check_signal(operator: Operator, x: Tensor) -> None:
         raise TypeError(f"x holds {_short(x.dtype)}: signals are floating-point; call x.float()")
     nodes = x.shape[0] if x.ndim == 1 else x.shape[-2] if x.ndim else 0
     if nodes != operator.shape[1]:
-        raise ValueError(f"x has shape {tuple(x.shape)}, but the graph has {operator.shape[1]} nodes: expected (..., nodes, features)")
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}, but the graph has {operator.shape[1]} nodes: expected (..., nodes, features)"
+        )
     if x.device != operator.device:
         raise ValueError(f"x is on {x.device}, the graph on {operator.device}: call graph.to({str(x.device)!r})")
     half = x.dtype in (torch.bfloat16, torch.float16) and operator.dtype == torch.float32

@@ -106,7 +106,9 @@ def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit) -> Tensor
             if float(torch.linalg.vector_norm(new - w)) <= goal:
                 return new
             w = new
-        raise Refusal(f"the implicit gradient of {problem.objective} did not converge in {how.limit} iterations; raise the tolerance")
+        raise Refusal(
+            f"the implicit gradient of {problem.objective} did not converge in {how.limit} iterations; raise the tolerance"
+        )
 
     return _Attach.apply(h, proximal_step(h), solve_fixed_point)
 
@@ -121,5 +123,5 @@ class _Attach(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # a second derivative raises instead of being wrong
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return None, ctx.solve(grads[0]), None

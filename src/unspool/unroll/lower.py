@@ -80,7 +80,9 @@ class LinearProblem(Problem):
         """H P + L H Q + X R with L = scale · (I − S)."""
         for term in self.objective.smooth_terms:
             if not isinstance(term, QuadraticTerm):
-                raise Refusal(f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()")
+                raise Refusal(
+                    f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()"
+                )
         stencil = self.objective.stencil(self.given)
         x = HopPolynomial({"x": self.one()}, self.basis)
         smooth = (h - h.shifted()).mapped(self.given.graph.scale)
@@ -173,5 +175,3 @@ def _shift(hops: Tensor, basis: Basis) -> Tensor:
     half = hops[1:] / 2
     up = torch.cat([zero, hops[:1], half])
     return up if half.shape[0] == 0 else up + torch.cat([half, torch.zeros_like(hops[:1]), zero])
-
-

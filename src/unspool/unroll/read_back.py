@@ -78,7 +78,9 @@ class ReadBack:
 def read_back_layers(algorithm: Algorithm, problems: list[Problem]) -> ReadBack:
     """Read the layers of a network that was unrolled from an objective."""
     if not isinstance(algorithm, GradientDescent | ProximalGradient):
-        raise Refusal(f"the layers of {algorithm.name} mix several iterates, so no single step can be read back; use GradientDescent or ProximalGradient")
+        raise Refusal(
+            f"the layers of {algorithm.name} mix several iterates, so no single step can be read back; use GradientDescent or ProximalGradient"
+        )
     layers = []
     for problem in problems:
         step = algorithm.step_size(problem)
@@ -132,12 +134,16 @@ def read_back_hops(hops: Tensor) -> ReadBack:
     """
     c = hops.detach().to("cpu", torch.float64)
     if c.ndim == 3 and c.shape[1] != c.shape[2]:
-        raise Refusal(f"hop coefficients of shape {tuple(c.shape[1:])} change the width, which no gradient step does; factor the change into p_pos")
+        raise Refusal(
+            f"hop coefficients of shape {tuple(c.shape[1:])} change the width, which no gradient step does; factor the change into p_pos"
+        )
     if c.shape[0] < 2:
         raise Refusal("a single hop coefficient is a map on channels, no layer: there is nothing to read back")
     total = c.sum(0)
     if not _invertible(total, c):
-        raise Refusal("the hop coefficients sum to a singular map, a network that erases constant signals (a pure high-pass); no gradient network does that")
+        raise Refusal(
+            "the hop coefficients sum to a singular map, a network that erases constant signals (a pure high-pass); no gradient network does that"
+        )
     c = _right_divide(c, total)
     remaining = _identity_like(total)
     layers: list[Layer] = []

@@ -47,7 +47,9 @@ class From:
     def tensor(self, x: Tensor) -> Tensor:
         """The tensor, in the dtype and on the device of X."""
         if self.value.shape[-2:] != x.shape[-2:]:
-            raise ValueError(f"the start has shape {tuple(self.value.shape)}, but x has {tuple(x.shape)}: they must agree in nodes and features")
+            raise ValueError(
+                f"the start has shape {tuple(self.value.shape)}, but x has {tuple(x.shape)}: they must agree in nodes and features"
+            )
         return self.value.to(x).expand(x.shape)
 
 

@@ -64,7 +64,9 @@ def unroll(
 class Unrolled(nn.Module):
     """K steps of an algorithm on an objective; the only owner of parameters. Made by :func:`unroll`."""
 
-    def __init__(self, objective: Objective, algorithm: Algorithm, depth: int | None, start: Start, adjoint: Adjoint | None) -> None:
+    def __init__(
+        self, objective: Objective, algorithm: Algorithm, depth: int | None, start: Start, adjoint: Adjoint | None
+    ) -> None:
         super().__init__()
         self.objective, self.algorithm, self.start = objective, algorithm, start
         self.depth = _checked_depth(algorithm, depth)
@@ -74,7 +76,9 @@ class Unrolled(nn.Module):
         self.coefficients = nn.ParameterDict()
         for leaf, name in self._names.items():
             raw = leaf.start().to(torch.get_default_dtype())
-            self.coefficients[name] = nn.Parameter(raw.expand(self.depth, *raw.shape).clone() if leaf.per_layer else raw)
+            self.coefficients[name] = nn.Parameter(
+                raw.expand(self.depth, *raw.shape).clone() if leaf.per_layer else raw
+            )
         self._constant: dict[Any, dict[str, Tensor]] = {}  # hop coefficients of a network without parameters
 
     @property
@@ -110,7 +114,9 @@ class Unrolled(nn.Module):
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
             for first in range(1, self.depth + 1, self.adjoint.every):
                 layers = range(first, min(first + self.adjoint.every, self.depth + 1))
-                state = torch.utils.checkpoint.checkpoint(self._run_layers, state, layers, x, graph, use_reentrant=False)
+                state = torch.utils.checkpoint.checkpoint(
+                    self._run_layers, state, layers, x, graph, use_reentrant=False
+                )
         else:
             state = self._run_layers(state, range(1, self.depth + 1), x, graph)
         return state[0]
@@ -123,7 +129,9 @@ class Unrolled(nn.Module):
         """
         parts = self._lowered(graph.degree.to(graph.device, graph.dtype) if like is None else like, graph)
         if "start" in parts:
-            raise Refusal("this network starts at a tensor of its own, so two polynomials describe it; read net.lowered(graph)")
+            raise Refusal(
+                "this network starts at a tensor of its own, so two polynomials describe it; read net.lowered(graph)"
+            )
         return parts["x"]
 
     def lowered(self, graph: Graph) -> dict[str, Tensor]:
@@ -147,9 +155,15 @@ class Unrolled(nn.Module):
 
     def extra_repr(self) -> str:
         """Objective, algorithm, adjoint, parameters."""
-        how = f"Polynomial({self.adjoint.basis.name})" if isinstance(self.adjoint, Polynomial) and self.adjoint.basis else str(self.adjoint)
+        how = (
+            f"Polynomial({self.adjoint.basis.name})"
+            if isinstance(self.adjoint, Polynomial) and self.adjoint.basis
+            else str(self.adjoint)
+        )
         learns = ", ".join(f"{name} ({p.numel()})" for name, p in self.coefficients.items()) or "nothing"
-        return f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
+        return (
+            f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
+        )
 
     def __repr__(self) -> str:
         lines = "\n  ".join(self.extra_repr().split("\n"))
@@ -179,13 +193,16 @@ class Unrolled(nn.Module):
 
     def _lowered(self, like: Tensor, graph: Graph) -> dict[str, Tensor]:
         if not isinstance(self.adjoint, Polynomial):
-            raise Refusal(f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()")
+            raise Refusal(
+                f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()"
+            )
         key = (like.dtype, like.device, graph.scale)
         remember = not self._names and not torch.compiler.is_compiling()
         if remember and key in self._constant:
             return self._constant[key]
         problems = [
-            LinearProblem(self.objective, Given(like, graph, self.values(k)), k, self._basis) for k in range(1, self.depth + 1)
+            LinearProblem(self.objective, Given(like, graph, self.values(k)), k, self._basis)
+            for k in range(1, self.depth + 1)
         ]
         parts = lower(self.algorithm, problems, self.start).parts
         if remember:
@@ -193,13 +210,17 @@ class Unrolled(nn.Module):
         return parts
 
 
-def check_input(x: Tensor, graph: Graph) -> None:
+def check_input(x: Tensor, graph: Any) -> None:
     """Refuse signals that do not fit the graph or hold numbers that are not finite."""
     if not isinstance(graph, Graph):
-        raise TypeError(f"the second argument is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)")
+        raise TypeError(
+            f"the second argument is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)"
+        )
     check_signal(graph.operator, x)
     if x.ndim < 2:
-        raise ValueError(f"x has shape {tuple(x.shape)}: expected (nodes, features); use x[:, None] for a single signal")
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}: expected (nodes, features); use x[:, None] for a single signal"
+        )
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
         _check_finite(x)
 
@@ -211,7 +232,9 @@ def _check_finite(x: Tensor) -> None:
         return
     if not fine:
         node, channel = torch.nonzero(~torch.isfinite(x.reshape(-1, x.shape[-1])))[0].tolist()
-        raise ValueError(f"x is {float(x.reshape(-1, x.shape[-1])[node, channel])} at node {node % x.shape[-2]}, feature {channel}: signals must be finite; fill or drop it")
+        raise ValueError(
+            f"x is {float(x.reshape(-1, x.shape[-1])[node, channel])} at node {node % x.shape[-2]}, feature {channel}: signals must be finite; fill or drop it"
+        )
 
 
 def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
@@ -226,7 +249,9 @@ def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
     return int(depth)
 
 
-def _chosen_adjoint(objective: Objective, algorithm: Algorithm, adjoint: Adjoint | None, leaves: tuple[Leaf, ...]) -> Adjoint:
+def _chosen_adjoint(
+    objective: Objective, algorithm: Algorithm, adjoint: Adjoint | None, leaves: tuple[Leaf, ...]
+) -> Adjoint:
     if isinstance(algorithm, Exact):
         if adjoint is not None and not isinstance(adjoint, Implicit):
             raise Refusal(f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()")
@@ -235,7 +260,9 @@ def _chosen_adjoint(objective: Objective, algorithm: Algorithm, adjoint: Adjoint
         check_minimiser(objective)
         for leaf in leaves:
             if leaf.per_layer:
-                raise Refusal(f"Implicit differentiates one minimiser, but the coefficient {leaf} differs from layer to layer; tie it or use another adjoint")
+                raise Refusal(
+                    f"Implicit differentiates one minimiser, but the coefficient {leaf} differs from layer to layer; tie it or use another adjoint"
+                )
         return adjoint
     if isinstance(adjoint, Stored | Checkpointed):
         return adjoint
@@ -254,7 +281,9 @@ def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:
     for leaf in leaves:
         name = leaf.name or leaf.letter
         if name in names.values() and leaf.name is not None:
-            raise ValueError(f"two different coefficients are both named {name}: give each its own name, or use one object for both")
+            raise ValueError(
+                f"two different coefficients are both named {name}: give each its own name, or use one object for both"
+            )
         base, count = name, 2
         while name in names.values():
             name, count = f"{base}{count}", count + 1

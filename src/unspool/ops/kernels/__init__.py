@@ -14,7 +14,14 @@ class Step(Protocol):
     """``out = scale * M y + weight * base - lagged`` on two-dimensional contiguous tensors."""
 
     def __call__(  # noqa: D102 - the class docstring is the contract
-        self, csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None
+        self,
+        csr: Csr,
+        y: Tensor,
+        out: Tensor,
+        scale: float,
+        base: Tensor | None,
+        weight: Tensor | None,
+        lagged: Tensor | None,
     ) -> None: ...
 
 

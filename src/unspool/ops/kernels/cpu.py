@@ -19,7 +19,9 @@ def _hear_the_beta_warning_once() -> None:
         torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1))
 
 
-def step(csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None) -> None:
+def step(
+    csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None
+) -> None:
     """Compute ``out = scale * M y + weight * base - lagged``; ``out`` may be the memory of base, never of lagged or y."""
     _add_base(out, base, weight, lagged)
     nothing = base is None and lagged is None

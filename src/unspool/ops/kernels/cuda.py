@@ -3,8 +3,6 @@
 A row longer than :data:`~unspool.ops.operator.HUB` entries is cut into pieces; each piece leaves a partial sum, and
 one program per such row adds the pieces in order. Sums are kept in float32 (float64 for float64), whatever is stored.
 """
-# pyright: basic
-# Triton's language has no types of its own, and this file is only imported where a GPU is.
 
 from __future__ import annotations
 
@@ -17,7 +15,19 @@ from unspool.ops.operator import HUB, Csr
 
 
 @triton.jit
-def _ending(base, weight, lagged, row, cols, mask, width, ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, LAG: tl.constexpr):  # noqa: N803, E501
+def _ending(
+    base,
+    weight,
+    lagged,
+    row,
+    cols,
+    mask,
+    width,
+    ACC: tl.constexpr,
+    BASE: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    LAG: tl.constexpr,
+):
     """weight · base − lagged for one row, asked for before the long gather so that it arrives meanwhile."""
     place = row.to(tl.int64) * width + cols
     ending = tl.zeros(cols.shape, dtype=ACC)
@@ -31,7 +41,9 @@ def _ending(base, weight, lagged, row, cols, mask, width, ACC: tl.constexpr, BAS
 
 
 @triton.jit
-def _sum_entries(col, val, y, first, last, cols, mask, width, NEIGHBOURS: tl.constexpr, COLUMNS: tl.constexpr, ACC: tl.constexpr):  # noqa: N803, E501
+def _sum_entries(
+    col, val, y, first, last, cols, mask, width, NEIGHBOURS: tl.constexpr, COLUMNS: tl.constexpr, ACC: tl.constexpr
+):
     total = tl.zeros([NEIGHBOURS, COLUMNS], dtype=ACC)
     for start in range(first, last, NEIGHBOURS):
         entry = start + tl.arange(0, NEIGHBOURS)
@@ -44,7 +56,28 @@ def _sum_entries(col, val, y, first, last, cols, mask, width, NEIGHBOURS: tl.con
 
 
 @triton.jit
-def _rows(crow, col, val, hubs, pieces, partial, y, out, base, weight, lagged, width, scale, LONGEST: tl.constexpr, NEIGHBOURS: tl.constexpr, COLUMNS: tl.constexpr, ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, LAG: tl.constexpr):  # noqa: N803, E501
+def _rows(
+    crow,
+    col,
+    val,
+    hubs,
+    pieces,
+    partial,
+    y,
+    out,
+    base,
+    weight,
+    lagged,
+    width,
+    scale,
+    LONGEST: tl.constexpr,
+    NEIGHBOURS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ACC: tl.constexpr,
+    BASE: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    LAG: tl.constexpr,
+):
     """The first ``pieces`` programs sum pieces of hubs (they take longest), the others one short row each."""
     program = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -66,7 +99,23 @@ def _rows(crow, col, val, hubs, pieces, partial, y, out, base, weight, lagged, w
 
 
 @triton.jit
-def _hubs(hubs, pieces, partial, out, base, weight, lagged, width, scale, TOGETHER: tl.constexpr, COLUMNS: tl.constexpr, ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, LAG: tl.constexpr):  # noqa: N803, E501
+def _hubs(
+    hubs,
+    pieces,
+    partial,
+    out,
+    base,
+    weight,
+    lagged,
+    width,
+    scale,
+    TOGETHER: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ACC: tl.constexpr,
+    BASE: tl.constexpr,
+    WEIGHT: tl.constexpr,
+    LAG: tl.constexpr,
+):
     """The program of a hub's first piece adds all its pieces, in an order that never changes."""
     piece = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -89,7 +138,9 @@ def _hubs(hubs, pieces, partial, out, base, weight, lagged, width, scale, TOGETH
         tl.store(out + place, (tl.sum(total, axis=0) * scale + ending).to(out.dtype.element_ty), mask=mask)
 
 
-def step(csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None) -> None:
+def step(
+    csr: Csr, y: Tensor, out: Tensor, scale: float, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None
+) -> None:
     """Compute ``out = scale * M y + weight * base - lagged`` in one pass (plus a small one for hubs)."""
     rows, width = csr.crow.numel() - 1, y.shape[1]
     if rows == 0 or width == 0:
