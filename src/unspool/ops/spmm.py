@@ -68,7 +68,8 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        a, b = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        saved = ctx.saved_tensors  # Trap: reading it twice breaks under activation checkpointing
+        a, b = saved[:4], saved[4:]
         return (None,) * 8 + (_Product.apply(*b, *a, grads[0]),)
 
 
@@ -103,7 +104,8 @@ def _(
 
 
 def _compiled_backward(ctx: Any, grad: Tensor) -> Any:
-    a, b = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+    saved = ctx.saved_tensors
+    a, b = saved[:4], saved[4:]
     return (None,) * 8 + (_compiled(*b, *a, grad),)
 
 

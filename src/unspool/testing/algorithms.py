@@ -1,0 +1,171 @@
+"""Laws of algorithms and of the networks made from them."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
+from unspool.algorithm.algorithm import State
+from unspool.graph import Graph
+from unspool.objective import Fidelity, Given, Learnable, Objective, Smoothness, Symmetric
+from unspool.testing.laws import random_signal, relative, require, small_graph
+from unspool.unroll import Checkpointed, Polynomial, Stored, Unrolled, unroll
+
+
+def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, steps: int = 3000, seed: int = 0) -> None:
+    """Check that an algorithm keeps its laws on a strictly convex objective.
+
+    * the exact minimiser is a fixed point; running long enough arrives there;
+    * plain and proximal gradient steps never raise the objective (momentum methods may, so they are not asked);
+    * the network lowered to a polynomial equals the one that takes steps, where the objective is quadratic.
+
+    Args:
+        algorithm: the algorithm, shipped or one's own.
+        objective: what it is tried on; 0.3 ‖H − X‖² + 0.7 ‖B H‖² by default.
+        steps: how many steps it may take to arrive.
+        seed: of the random input.
+
+    Raises:
+        LawBroken: with the law and the size of the violation.
+
+    Example:
+        >>> import unspool as us
+        >>> us.testing.check_algorithm(us.Accelerated())
+    """
+    objective = Fidelity(0.3) + Smoothness(0.7) if objective is None else objective
+    algorithm.check(objective)
+    graph = small_graph()
+    generator = torch.Generator().manual_seed(seed)
+    x = random_signal(graph, 3, generator)
+    with torch.no_grad():
+        target = minimise(objective, x, graph, tolerance=1e-12)
+        stayed = _run(algorithm, objective, x, graph, target, 5)[-1]
+        gap = relative(stayed, target)
+        require(gap < 1e-6, f"{algorithm.name} leaves the exact minimiser by {gap:.1e}: it is no fixed point")
+        path = _run(algorithm, objective, x, graph, x, steps)
+        gap = relative(path[-1], target)
+        require(gap < 1e-5, f"{algorithm.name} is {gap:.1e} away from the minimiser after {steps} steps")
+        if isinstance(algorithm, GradientDescent | ProximalGradient):
+            _check_descent(algorithm, objective, path[:50], x, graph)
+    if isinstance(algorithm, Exact):
+        return
+    if objective.quadratic and not objective.proximable_terms:
+        check_unrolled(unroll(objective, algorithm, depth=6), graph=graph, seed=seed)
+
+
+def check_unrolled(net: Unrolled, features: int = 3, graph: Graph | None = None, seed: int = 0) -> None:
+    """Check that an unrolled network keeps its laws.
+
+    * lowered, stored and checkpointed networks agree, in value and in the gradient of input and parameters;
+    * permuting the nodes permutes the output;
+    * a stack of trials equals the single trials (unless it is checkpointed);
+    * its state dict makes a round trip.
+
+    Raises:
+        LawBroken: with the law and the size of the violation.
+
+    Example:
+        >>> import unspool as us
+        >>> alpha = us.Learnable(0.2, per_layer=True, within=(0, 1), name="α")
+        >>> us.testing.check_unrolled(us.unroll(us.Fidelity(alpha) + us.Smoothness(1 - alpha), us.Chebyshev(), depth=7))
+    """
+    graph = small_graph() if graph is None else graph
+    generator = torch.Generator().manual_seed(seed)
+    x = random_signal(graph, features, generator).requires_grad_()
+    net = copy.deepcopy(net).double()
+    _check_adjoints(net, x, graph)
+    _check_permutation(net, x.detach(), graph, generator)
+    if not isinstance(net.adjoint, Checkpointed):
+        _check_trials(net, x.detach(), graph, generator)
+    twin = copy.deepcopy(net)
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.add_(1.0)
+    twin.load_state_dict(net.state_dict())
+    require(torch.equal(twin(x, graph), net(x, graph)), "the state dict does not carry the whole network")
+
+
+def example_network(depth: int = 5, features: int = 3) -> Unrolled:
+    """A network with every kind of sharing: tied, per layer, ranges and a symmetric metric, for laws and docs."""
+    alpha = Learnable(0.2, per_layer=True, within=(0, 1), name="α")
+    metric = Symmetric(features, per_layer=True, psd=True, name="T")
+    step = Learnable(0.3, within=(0, None), name="η")
+    return unroll(Fidelity(alpha, metric=metric) + Smoothness(1 - alpha), GradientDescent(step=step), depth=depth)
+
+
+def _run(
+    algorithm: Algorithm, objective: Objective, x: Tensor, graph: Graph, start: Tensor, steps: int
+) -> list[Tensor]:
+    state: State = algorithm.begin(start)
+    path = [start]
+    for k in range(1, steps + 1):
+        plain = Problem(objective, Given(x, graph), k)
+        step = None if isinstance(algorithm, Exact) else algorithm.step_size(plain)
+        state = algorithm.advance(state, Problem(objective, Given(x, graph, step=step), k))
+        path.append(state[0])
+        if k > 5 and torch.equal(path[-1], path[-2]):
+            break
+    return path
+
+
+def _check_descent(algorithm: Algorithm, objective: Objective, path: list[Tensor], x: Tensor, graph: Graph) -> None:
+    step = algorithm.step_size(Problem(objective, Given(x, graph)))
+    values = [float(objective.value(h, x, graph, step=step)) for h in path[1:]]
+    for before, after in zip(values[:-1], values[1:], strict=True):
+        require(
+            after <= before + 1e-10 * (1 + abs(before)),
+            f"{algorithm.name} raised the objective from {before:.8g} to {after:.8g}",
+        )
+
+
+def _check_adjoints(net: Unrolled, x: Tensor, graph: Graph) -> None:
+    if not isinstance(net.adjoint, Polynomial | Stored | Checkpointed):
+        return
+    weight = torch.cos(torch.arange(x.numel(), dtype=x.dtype)).view(x.shape)
+
+    def results(adjoint: Polynomial | Stored | Checkpointed) -> tuple[Tensor, ...]:
+        other = copy.deepcopy(net)
+        other.adjoint = adjoint
+        out = other(x, graph)
+        wanted = [x, *other.parameters()]
+        return (out, *torch.autograd.grad((out * weight).sum(), wanted))
+
+    expected = results(Stored())
+    others: list[Polynomial | Checkpointed] = [Checkpointed(2)]
+    if isinstance(net.adjoint, Polynomial):
+        others.append(net.adjoint)
+    for adjoint in others:
+        for result, reference in zip(results(adjoint), expected, strict=True):
+            gap = relative(result, reference)
+            require(gap < 1e-9, f"{type(adjoint).__name__} and Stored disagree by {gap:.1e}")
+
+
+def _check_permutation(net: Unrolled, x: Tensor, graph: Graph, generator: torch.Generator) -> None:
+    order = torch.randperm(graph.nodes, generator=generator)
+    place = torch.argsort(order)
+    permuted = Graph.from_dense(graph.to_dense()[order][:, order], normalise=graph.normalisation, loops=0)
+    # Both are normalised once more, alike.
+    raw = Graph.from_dense(graph.to_dense(), normalise=graph.normalisation, loops=0)
+    there = net(x, raw.to(torch.float64))
+    here = net(x[order], permuted.to(torch.float64))[place]
+    gap = relative(here, there)
+    require(gap < 1e-9, f"permuting the nodes changes the output by {gap:.1e}")
+
+
+def _check_trials(net: Unrolled, x: Tensor, graph: Graph, generator: torch.Generator) -> None:
+    parameters = {n: p.detach() for n, p in net.named_parameters()}
+    if not parameters:
+        return
+    noise = {n: 0.1 * torch.randn(3, *p.shape, dtype=p.dtype, generator=generator) for n, p in parameters.items()}
+    stack = {n: p + noise[n] for n, p in parameters.items()}
+
+    def run(values: dict[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(net, values, (x, graph))
+
+    together = torch.func.vmap(run)(stack)
+    for trial in range(3):
+        gap = relative(together[trial], run({n: p[trial] for n, p in stack.items()}))
+        require(gap < 1e-9, f"trial {trial} of a stack differs from the same trial alone by {gap:.1e}")
