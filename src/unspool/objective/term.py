@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -12,6 +12,9 @@ from unspool.graph import Graph
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as_coefficient
+
+if TYPE_CHECKING:
+    from unspool.objective.objective import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class Term(ABC):
             )
         return replace(self, weight=as_coefficient(factor) * self.weight)  # type: ignore[attr-defined, type-var]
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Any) -> Objective:
         from unspool.objective.objective import Objective
 
         return Objective((self,)) + other

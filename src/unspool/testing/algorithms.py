@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 
 import torch
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
 from unspool.algorithm.algorithm import State
 from unspool.graph import Graph
-from unspool.objective import Fidelity, Given, Learnable, Objective, Smoothness, Symmetric
+from unspool.objective import Fidelity, Given, Learnable, Objective, Smoothness, Symmetric, as_objective
 from unspool.testing.laws import random_signal, relative, require, small_graph
 from unspool.unroll import Checkpointed, Polynomial, Stored, Unrolled, unroll
 
@@ -35,7 +36,8 @@ def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, st
         >>> import unspool as us
         >>> us.testing.check_algorithm(us.Accelerated())
     """
-    objective = Fidelity(0.3) + Smoothness(0.7) if objective is None else objective
+    if objective is None:
+        objective = as_objective(Fidelity(0.3) + Smoothness(0.7))
     algorithm.check(objective)
     graph = small_graph()
     generator = torch.Generator().manual_seed(seed)
@@ -106,7 +108,7 @@ def _run(
         step = None if isinstance(algorithm, Exact) else algorithm.step_size(plain)
         state = algorithm.advance(state, Problem(objective, Given(x, graph, step=step), k))
         path.append(state[0])
-        if k > 5 and torch.equal(path[-1], path[-2]):
+        if k > 3 and relative(path[-1], path[-2]) < 1e-14:
             break
     return path
 
@@ -114,7 +116,7 @@ def _run(
 def _check_descent(algorithm: Algorithm, objective: Objective, path: list[Tensor], x: Tensor, graph: Graph) -> None:
     step = algorithm.step_size(Problem(objective, Given(x, graph)))
     values = [float(objective.value(h, x, graph, step=step)) for h in path[1:]]
-    for before, after in zip(values[:-1], values[1:], strict=True):
+    for before, after in itertools.pairwise(values):
         require(
             after <= before + 1e-10 * (1 + abs(before)),
             f"{algorithm.name} raised the objective from {before:.8g} to {after:.8g}",

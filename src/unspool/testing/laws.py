@@ -33,4 +33,5 @@ def random_signal(graph: Graph, features: int, generator: torch.Generator) -> Te
 
 def relative(a: Tensor, b: Tensor) -> float:
     """‖a − b‖ / max(‖b‖, 1)."""
+    a, b = a.detach(), b.detach()
     return float(torch.linalg.vector_norm(a - b)) / max(float(torch.linalg.vector_norm(b)), 1.0)
