@@ -54,7 +54,7 @@ class Problem:
         """Bounds (μ, L) on the eigenvalues of the Hessian of a quadratic objective."""
         return self.objective.curvature(self.given)
 
-    def __getitem__(self, coefficient: Coefficient) -> Map:
+    def __getitem__(self, coefficient: Coefficient | float) -> Map:
         return self.given[coefficient]
 
 

@@ -130,12 +130,11 @@ def draw(
     maps = (
         ("clean", scene.clean), ("noisy input X", x), (f"{depth} unrolled layers", last), ("exact minimiser", exact), ("trained, one α per layer", learnt),
     )  # fmt: skip
-    dots = None
     for axis, (title, signal) in zip(axes.flat, maps, strict=False):
-        dots = axis.scatter(*scene.positions.T, c=signal[:, 0], cmap="viridis", s=14, vmin=low, vmax=high)
+        axis.scatter(*scene.positions.T, c=signal[:, 0], cmap="viridis", s=14, vmin=low, vmax=high)
         error = "" if title == "clean" else f"  (error {scene.error(signal):.3f})"
         axis.set(title=title + error, xticks=[], yticks=[], aspect="equal")
-    figure.colorbar(dots, ax=axes[:, 0], location="left", shrink=0.6, label="signal")
+    figure.colorbar(axes.flat[0].collections[0], ax=axes[:, 0], location="left", shrink=0.6, label="signal")
     curve = axes.flat[5]
     layers = range(depth + 1)
     curve.plot(layers, [scene.error(h) for h in trace], "o-", color="tab:blue", label="error, fixed α")

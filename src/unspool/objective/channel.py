@@ -17,6 +17,11 @@ def rank(t: Map) -> int:
     return t.ndim if isinstance(t, Tensor) else 0
 
 
+def is_zero(t: Map) -> bool:
+    """Whether t is zero for certain: the plain number 0, not a tensor that happens to hold it."""
+    return not isinstance(t, Tensor) and t == 0
+
+
 def add(a: Map, b: Map) -> Map:
     """a + b, with numbers and diagonals as matrices where needed.
 

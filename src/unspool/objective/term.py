@@ -29,8 +29,8 @@ class Given:
     values: Values = INITIAL
     step: Map | None = None
 
-    def __getitem__(self, coefficient: Coefficient) -> Map:
-        value = coefficient.evaluate(self.values)
+    def __getitem__(self, coefficient: Coefficient | float) -> Map:
+        value = as_coefficient(coefficient).evaluate(self.values)
         return value.to(self.x) if isinstance(value, Tensor) else value
 
 
@@ -168,9 +168,9 @@ class ProximableTerm(Term):
 def stencil_gradient(stencil: Stencil, h: Tensor, given: Given) -> Tensor:
     """H P + L H Q + X R, skipping what is identically zero."""
     total = channel.apply(h, stencil.own)
-    if not _zero(stencil.laplacian):
+    if not channel.is_zero(stencil.laplacian):
         total = total + channel.apply(given.graph.laplacian_times(h), stencil.laplacian)
-    if not _zero(stencil.given):
+    if not channel.is_zero(stencil.given):
         total = total + channel.apply(given.x, stencil.given)
     return total
 
@@ -179,7 +179,3 @@ def stencil_lipschitz(stencil: Stencil, graph: Graph) -> Map:
     """max over λ in [0, 2·scale] of ‖P + λ Q‖; convex in λ, so the ends suffice."""
     low, high = stencil.at_frequency(0.0), stencil.at_frequency(2.0 * graph.scale)
     return channel.larger(channel.spectral_norm(low), channel.spectral_norm(high))
-
-
-def _zero(t: Map) -> bool:
-    return not isinstance(t, Tensor) and t == 0

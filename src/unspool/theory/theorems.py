@@ -136,7 +136,7 @@ def _theorem_7(random: Random) -> Evidence:
         h = x
         for k in range(1, depth + 1):
             problem = net.problem(x, g, k)
-            eta = torch.as_tensor(net.algorithm.step_size(problem))
+            eta = torch.as_tensor(net.algorithm.step_size(problem)).detach()
             (moved,) = net.algorithm.advance((h,), problem)
             v = (h - eta * _autograd(net, h, x, g, k)).detach()
             worst = max(worst, gap(moved, extra.prox(v, eta, problem.given)))

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
 from unspool.objective import Given, Objective, QuadraticTerm
-from unspool.objective.channel import Map, rank
+from unspool.objective.channel import Map, is_zero, rank
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
 from unspool.unroll.start import Input, Start, Zero
@@ -85,8 +85,10 @@ class LinearProblem(Problem):
                 )
         stencil = self.objective.stencil(self.given)
         x = HopPolynomial({"x": self.one()}, self.basis)
-        smooth = (h - h.shifted()).mapped(self.given.graph.scale)
-        return h.mapped(stencil.own) + smooth.mapped(stencil.laplacian) + x.mapped(stencil.given)
+        total = h.mapped(stencil.own) + x.mapped(stencil.given)
+        if is_zero(stencil.laplacian):
+            return total
+        return total + (h - h.shifted()).mapped(self.given.graph.scale).mapped(stencil.laplacian)
 
     def prox(self, v: HopPolynomial, step: Map) -> HopPolynomial:
         """Nothing, or a refusal."""

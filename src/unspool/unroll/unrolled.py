@@ -178,11 +178,12 @@ class Unrolled(nn.Module):
 
     def _run_polynomial(self, x: Tensor, graph: Graph) -> Tensor:
         parts = self._lowered(x, graph)
-        smoother = graph.require_laplacian() if graph.smoother is not None else graph.operator
         total = None
         for source, hops in parts.items():
             signal = x if source == "x" else self.start.tensor(x)
-            part = propagate(smoother, signal, hops, self._basis)
+            # A single hop needs no graph, so an objective without smoothness runs on any.
+            operator = graph.operator if hops.shape[0] == 1 else graph.require_laplacian()
+            part = propagate(operator, signal, hops, self._basis)
             total = part if total is None else total + part
         return torch.zeros_like(x) if total is None else total
 

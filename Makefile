@@ -1,0 +1,35 @@
+# Two commands do everything: `make demo` and `make test`. Both make .venv on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint types rooms clean
+
+demo: $(STAMP)
+	$(BIN)/unspool demo --out out/demo.png
+
+test: $(STAMP) lint types rooms
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks
+
+types: $(STAMP)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+rooms: $(STAMP)
+	$(BIN)/lint-imports
+
+# Installing without byte-compiling takes a third of the time; Python compiles what it imports.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))" \
+		|| { echo "unspool needs Python 3.11 to 3.13; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; rm -rf $(VENV); exit 1; }
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .import_linter_cache

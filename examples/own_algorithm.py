@@ -1,0 +1,29 @@
+"""An algorithm of one's own: Polyak's heavy ball. Written with + − × only, so linear problems lower by themselves."""
+
+from dataclasses import dataclass
+
+import torch
+
+import unspool as us
+
+
+@dataclass(frozen=True, eq=False)
+class HeavyBall(us.Algorithm):
+    step: us.Coefficient
+    momentum: us.Coefficient
+
+    def begin(self, h):
+        return (h, h)
+
+    def advance(self, state, problem):
+        h, before = state
+        return (h - self.step_size(problem) * problem.gradient(h) + problem[self.momentum] * (h - before), h)
+
+
+if __name__ == "__main__":
+    rule = HeavyBall(us.Learnable(0.4, name="η"), us.Learnable(0.3, within=(0, 1), name="m"))
+    us.testing.check_algorithm(rule)
+    net = us.unroll(us.Fidelity(0.1) + us.Smoothness(0.9), rule, depth=10)
+    print(net)  # runs as one polynomial of the graph, in the Chebyshev basis
+    print("hop coefficients:", net.hops(us.graph.ring(8)).detach().numpy().round(3))
+    print(net.trace(torch.eye(8), us.graph.ring(8)))

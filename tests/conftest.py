@@ -1,0 +1,29 @@
+"""Shared by all tests: a strict torch, and small graphs to try things on."""
+
+import pytest
+import torch
+
+import unspool as us
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_every_time():
+    torch.manual_seed(0)
+    yield
+    assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.fixture
+def random():
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def graph():
+    """A weighted undirected graph in float64."""
+    return us.testing.small_graph()
+
+
+@pytest.fixture
+def x(graph, random):
+    return torch.randn(graph.nodes, 3, dtype=torch.float64, generator=random)
