@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm
+from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, times
 from unspool.objective.coefficient import as_coefficient
 
 
@@ -46,6 +46,6 @@ class Accelerated(SteppedAlgorithm):
         h, before = state
         k = problem.layer
         m = (k - 1) / (k + 2) if self.momentum is None else problem[self.momentum]
-        y = h + (h - before) * m
+        y = h + times(h - before, m)
         step = self.step_size(problem)
-        return (problem.prox(y - problem.gradient(y) * step, step), h)
+        return (problem.prox(y - times(problem.gradient(y), step), step), h)

@@ -132,6 +132,15 @@ class SteppedAlgorithm(Algorithm):
             raise ValueError(f"step={self.step}: a step size must be positive")
 
 
+def times(h: Any, factor: Map) -> Any:
+    """h · factor, for tensors and hop polynomials alike.
+
+    Plain ``h * factor`` does the same, but torch.compile cannot trace a polynomial times a tensor; networks of rules that
+    use this function compile whole.
+    """
+    return h * factor if isinstance(h, Tensor) else h.mapped(factor)
+
+
 def require_smooth(algorithm: Algorithm, objective: Objective) -> None:
     """Refuse terms without a gradient."""
     for term in objective.proximable_terms:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State, require_quadratic
+from unspool.algorithm.algorithm import Algorithm, Problem, State, require_quadratic, times
 from unspool.objective import Objective
 from unspool.objective.term import QuadraticTerm
 from unspool.refusal import Refusal
@@ -61,5 +61,5 @@ class Chebyshev(Algorithm):
             omega = 1 / (1 - ratio / 2)
         else:
             omega = 1 / (1 - ratio * omega / 4)
-        ahead = h - problem.gradient(h) * (1 / centre)
-        return (before + (ahead - before) * omega, h, omega)
+        ahead = h - times(problem.gradient(h), 1 / centre)
+        return (before + times(ahead - before, omega), h, omega)

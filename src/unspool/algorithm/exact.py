@@ -82,6 +82,7 @@ def check_minimiser(objective: Objective) -> None:
         )
 
 
+@torch.no_grad()
 def check_strictly_convex(problem: Problem) -> float:
     """The smallest curvature of the smooth part on this graph; refuse if it is negative, or zero for a quadratic."""
     objective = problem.objective

@@ -53,7 +53,7 @@ def run(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path
     )
     console.print(f"[dim]{learnt.read_back(scene.graph)}[/]", soft_wrap=True)
     draw(scene, x, trace, exact, h, objective, out)
-    console.print(f"picture: {out}")
+    console.print(f"picture: {out}", soft_wrap=True)
 
 
 def make_scene(nodes: int, noise: float, seed: int) -> Scene:

@@ -153,7 +153,7 @@ def _then(hops: Tensor, t: Map) -> Tensor:
 
 def _add(a: Tensor, b: Tensor) -> Tensor:
     length = max(a.shape[0], b.shape[0])
-    features = max((t.shape[1] for t in (a, b) if t.ndim > 1), default=0)
+    features = a.shape[1] if a.ndim > 1 else b.shape[1] if b.ndim > 1 else 0
     dims = max(a.ndim, b.ndim)
     return _grown(a, length, dims, features) + _grown(b, length, dims, features)
 

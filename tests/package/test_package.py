@@ -1,0 +1,117 @@
+"""The package as a whole: what it loads, what it exports, what its examples and docs say."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unspool as us
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def modules():
+    found = pkgutil.walk_packages(us.__path__, "unspool.")
+    return [m.name for m in found if m.name != "unspool.ops.kernels.cuda"]
+
+
+def test_importing_is_light():
+    code = "import sys, unspool; print(*sorted(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"click", "rich", "matplotlib", "scipy", "networkx", "torch_geometric", "pandas", "triton"}
+    by_torch = subprocess.run(
+        [sys.executable, "-c", code.replace("unspool", "torch")], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not (heavy - set(by_torch)) & set(loaded)
+
+
+def test_importing_adds_little_time():
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", "import unspool"], capture_output=True, text=True, check=True
+    )
+    own = [line.split("|") for line in done.stderr.splitlines() if re.search(r"\|\s+unspool(\.|$)", line)]
+    # Time inside our own modules; the budget of 0.3 s is on top of torch, and this is a tenth of a loaded machine's noise.
+    assert sum(int(line[0].split(":")[1]) for line in own) < 300_000
+
+
+def test_every_public_name_teaches():
+    for name in us.__all__:
+        thing = getattr(us, name)
+        assert inspect.getdoc(thing), f"{name} has no docstring"
+    assert len(set(us.__all__)) == len(us.__all__)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_modules_are_documented_and_of_human_size(name):
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} has no docstring"
+    text = Path(module.__file__).read_text(encoding="utf-8")
+    assert text.count("\n") <= 400, f"{name} has grown too long"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first = node.body[1] if len(node.body) > 1 and ast.get_docstring(node) else node.body[0]
+            assert node.end_lineno - first.lineno <= 60, f"{name}.{node.name} is too long"
+
+
+def test_exported_terms_and_algorithms_have_a_running_example():
+    wanted = [
+        getattr(us, n) for n in us.__all__ if inspect.isclass(getattr(us, n)) and not inspect.isabstract(getattr(us, n))
+    ]
+    kinds = (us.Term, us.Algorithm, us.Coefficient)
+    for kind in (c for c in wanted if issubclass(c, kinds)):
+        assert ">>>" in kind.__doc__, f"{kind.__name__} has no example"
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.name)
+def test_examples_run(file):
+    done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", ["own_term.py", "own_algorithm.py"])
+def test_own_parts_are_short(name):
+    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 30
+
+
+def test_readme_code_runs(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
+    assert blocks
+    for block in blocks:
+        file = tmp_path / "readme.py"
+        file.write_text(block, encoding="utf-8")
+        done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_equations_name_things_that_exist():
+    text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
+    names = re.findall(r"`((?:unspool\.)[\w.]+)`", text)
+    assert len(names) > 15
+    for name in names:
+        parts = name.split(".")
+        for cut in range(len(parts), 0, -1):
+            try:
+                thing = importlib.import_module(".".join(parts[:cut]))
+            except ImportError:
+                continue
+            for part in parts[cut:]:
+                thing = getattr(thing, part)
+            break
+        else:
+            pytest.fail(f"{name} does not exist")
+    for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text):
+        assert f"def {test}" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test} does not exist"
+
+
+def test_links_in_the_docs_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
