@@ -5,6 +5,8 @@ import torch
 
 import unspool as us
 
+torch.set_num_threads(1)  # two test processes share two cores, and tiny products wait long for a second thread
+
 
 @pytest.fixture(autouse=True)
 def _same_numbers_every_time():

@@ -140,7 +140,7 @@ def test_objectives_without_a_minimiser_say_so(objective, words, graph, x):
 
 def test_chebyshev_refuses_flat_objectives(graph, x):
     with pytest.raises(us.Refusal, match="strictly convex"):
-        us.unroll(us.Smoothness(1.0), us.Chebyshev(), depth=3)(x, graph)
+        us.unroll(us.Smoothness(1.0), us.Chebyshev(), depth=3)
 
 
 @pytest.mark.parametrize(
@@ -155,3 +155,15 @@ def test_chebyshev_refuses_flat_objectives(graph, x):
 def test_bad_settings_are_named(build, words):
     with pytest.raises(ValueError, match=words):
         build()
+
+
+def test_a_flat_objective_has_no_default_step(graph, x):
+    with pytest.raises(us.Refusal, match="is flat, so the step 1/L is not defined"):
+        us.unroll(us.Sparse(0.1), us.ProximalGradient(), depth=3)(x, graph)
+    assert us.unroll(us.Sparse(0.1), us.ProximalGradient(step=1.0), depth=3)(x, graph).shape == x.shape
+
+
+@pytest.mark.parametrize("alpha", [0.1, us.Learnable(0.1, name="α")])
+def test_chebyshev_refuses_non_convex_objectives_when_it_is_unrolled(alpha):
+    with pytest.raises(us.Refusal, match="strictly convex objective"):
+        us.unroll(us.Fidelity(alpha) + us.Smoothness(-0.9), us.Chebyshev(), depth=3)

@@ -116,7 +116,7 @@ def test_printing(build, text):
         (lambda: us.Symmetric(2, initial=torch.eye(3)), r"expected \(2, 2\)"),
         (lambda: us.LowRank(3, rank=5), "expected 1 to 3"),
         (lambda: us.Diagonal(3, initial=torch.ones(2)), r"expected \(3,\)"),
-        (lambda: us.Fidelity(us.Relaxed(2)), "give it as metric="),
+        (lambda: us.Fidelity(us.Relaxed(2)), "as metric="),
         (lambda: 1 / us.Relaxed(2), "cannot divide by the matrix"),
         (lambda: us.Relaxed(0), "at least one"),
     ],
@@ -124,3 +124,26 @@ def test_printing(build, text):
 def test_bad_coefficients_are_named(build, words):
     with pytest.raises((ValueError, TypeError), match=words):
         build()
+
+
+def test_numbers_diagonals_and_matrices_are_told_apart():
+    number, diagonal, matrix = us.Learnable(0.3), us.Diagonal(3), us.Symmetric(3)
+    assert [c.number for c in (number, 1 - number, us.Fixed(torch.ones(2)), diagonal, matrix, number * matrix)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert not (diagonal * matrix).symmetric
+    assert (number * matrix).symmetric
+    assert (diagonal * diagonal).symmetric
+    for build in (
+        lambda: us.Fidelity(torch.ones(3)),
+        lambda: us.Sparse(torch.ones(3)),
+        lambda: us.GradientDescent(step=matrix),
+        lambda: us.GradientDescent(step=diagonal),
+    ):
+        with pytest.raises(TypeError, match="single number"):
+            build()

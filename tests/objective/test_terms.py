@@ -140,7 +140,7 @@ def test_an_activation_is_exact_at_any_step(graph, x):
         (lambda: us.Activation(torch.nn.ELU(2.0)), "ELU with a = 2 is no proximity operator"),
         (lambda: us.Activation("relu"), "is no potential"),
         (lambda: us.Box(1.0, 0.0), "is empty"),
-        (lambda: us.Sparse(us.Relaxed(2)), "must be a number"),
+        (lambda: us.Sparse(us.Relaxed(2)), "must be a single number"),
         (lambda: 2 * us.Activation(act.Tanh()), "cannot be scaled"),
         (
             lambda: us.Activation(act.Tanh()).value(torch.zeros(3, 1), us.Given(torch.zeros(3, 1), us.graph.ring(3))),

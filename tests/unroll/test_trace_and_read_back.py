@@ -126,3 +126,10 @@ def test_trailing_zero_hops_are_fine():
 def test_momentum_layers_cannot_be_read():
     with pytest.raises(us.Refusal, match="mix several iterates"):
         us.unroll(us.Fidelity(0.5), us.Accelerated(), depth=2).read_back()
+
+
+def test_a_free_ridge_is_seen():
+    ridge = us.Ridge(0.5, metric=us.Relaxed(2, initial=torch.tensor([[0.5, 0.4], [0.0, 0.5]])))
+    layer = us.unroll(us.Fidelity(0.5) + ridge, us.GradientDescent(step=0.5), depth=1).read_back().layers[0]
+    assert layer.asymmetry > 0.1
+    assert not layer.descends

@@ -1,7 +1,7 @@
 """How objectives are minimised: one file per update rule."""
 
 from unspool.algorithm.accelerated import Accelerated
-from unspool.algorithm.algorithm import Algorithm, InverseLipschitz, Problem, State, SteppedAlgorithm
+from unspool.algorithm.algorithm import Algorithm, InverseLipschitz, Problem, State, SteppedAlgorithm, times
 from unspool.algorithm.chebyshev import Chebyshev
 from unspool.algorithm.exact import Exact, minimise
 from unspool.algorithm.gradient import GradientDescent
@@ -19,4 +19,5 @@ __all__ = [
     "State",
     "SteppedAlgorithm",
     "minimise",
+    "times",
 ]

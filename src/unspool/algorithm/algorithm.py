@@ -105,7 +105,14 @@ class Algorithm(ABC):
     def step_size(self, problem: Problem) -> Map:
         """The size η of the step on this problem, from the field ``step``."""
         rule = as_step(getattr(self, "step", InverseLipschitz()))
-        return rule.factor / problem.lipschitz() if isinstance(rule, InverseLipschitz) else problem[rule]
+        if not isinstance(rule, InverseLipschitz):
+            return problem[rule]
+        lipschitz = problem.lipschitz()
+        if channel.is_zero(lipschitz):
+            raise Refusal(
+                f"the smooth part of {problem.objective} is flat, so the step 1/L is not defined; give {self.name} a step="
+            )
+        return rule.factor / lipschitz
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
@@ -128,7 +135,9 @@ class SteppedAlgorithm(Algorithm):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", as_step(self.step))
-        if isinstance(self.step, Fixed) and not channel.rank(self.step.value) and float(self.step.value) <= 0:
+        if isinstance(self.step, Coefficient) and not self.step.number:
+            raise TypeError(f"step={self.step}: a step size is a single number; put matrices into the metric of a term")
+        if isinstance(self.step, Fixed) and float(self.step.value) <= 0:
             raise ValueError(f"step={self.step}: a step size must be positive")
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, require_quadratic, times
-from unspool.objective import Objective
+from unspool.graph import ring
+from unspool.objective import Given, Objective
+from unspool.objective.channel import Map
 from unspool.objective.term import QuadraticTerm
 from unspool.refusal import Refusal
 
@@ -40,6 +43,8 @@ class Chebyshev(Algorithm):
                 raise Refusal(
                     f"Chebyshev needs bounds on the curvature, which {term.name} does not give; use Accelerated()"
                 )
+        probe = ring(3).to(torch.float64)
+        _require_curved(objective, objective.curvature(Given(probe.degree, probe))[0])
 
     def begin(self, h: Any) -> State:
         """Two iterates and ω."""
@@ -49,10 +54,8 @@ class Chebyshev(Algorithm):
         """One step of the three-term recurrence."""
         h, before, omega = state
         low, high = problem.curvature()
-        if not isinstance(low, Tensor) and low <= 0:
-            raise Refusal(
-                f"Chebyshev needs a strictly convex objective, but the curvature of {problem.objective} falls to {low:.3g}; use GradientDescent()"
-            )
+        if not isinstance(low, Tensor):
+            _require_curved(problem.objective, low)
         centre, half = (high + low) / 2, (high - low) / 2
         ratio = (half / centre) * (half / centre)
         if problem.layer == 1:
@@ -63,3 +66,11 @@ class Chebyshev(Algorithm):
             omega = 1 / (1 - ratio * omega / 4)
         ahead = h - times(problem.gradient(h), 1 / centre)
         return (before + times(ahead - before, omega), h, omega)
+
+
+def _require_curved(objective: Objective, low: Map) -> None:
+    if float(low) <= 0:
+        raise Refusal(
+            f"Chebyshev needs a strictly convex objective, but the curvature of {objective} falls to {float(low):.3g}; "
+            "use GradientDescent()"
+        )

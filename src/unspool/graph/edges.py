@@ -51,7 +51,11 @@ def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
 
 def read_weights(weights: Any, edges: int) -> Tensor:
     """A float64 CPU tensor of shape (edges,) with finite, non-negative numbers, or one clear sentence."""
-    weight = torch.as_tensor(weights).detach().cpu()
+    weight = (
+        torch.as_tensor(np.asarray(weights, dtype=float) if isinstance(weights, list | tuple) else weights)
+        .detach()
+        .cpu()
+    )
     if weight.ndim == 2 and weight.shape[1] == 1:
         weight = weight[:, 0]
     if weight.shape != (edges,):
@@ -76,7 +80,7 @@ def read_weights(weights: Any, edges: int) -> Tensor:
 def merge(index: Tensor, weight: Tensor | None, nodes: int, symmetrise: bool) -> Edges:
     """Merge repeated edges and, on request, let every edge run both ways.
 
-    A repeated edge counts once when the list is unweighted; given weights are added. Symmetrising takes the larger
+    A repeated edge counts once when the list is unweighted; given weights are added, and edges of weight zero dropped. Symmetrising takes the larger
     weight of the two directions, so that a list holding both directions stays as it is.
     """
     source, target = index
@@ -88,6 +92,8 @@ def merge(index: Tensor, weight: Tensor | None, nodes: int, symmetrise: bool) ->
         merged = torch.ones(unique.numel(), dtype=torch.float64)
     else:
         merged = torch.zeros(unique.numel(), dtype=torch.float64).index_add_(0, place, weight)
+    if weight is not None:  # a weight of zero is no edge
+        unique, merged = unique[merged > 0], merged[merged > 0]
     if repeated:
         how = "kept once" if weight is None else "their weights added"
         notes = (f"{repeated} edge{'s' if repeated > 1 else ''} listed more than once: {how}",)
@@ -104,7 +110,7 @@ def merge(index: Tensor, weight: Tensor | None, nodes: int, symmetrise: bool) ->
 def add_loops(edges: Edges, loops: float) -> Edges:
     """Give every node without a self-loop one of weight ``loops``; loops already in the data keep their weight."""
     if loops < 0 or not np.isfinite(loops):
-        raise ValueError(f"loops={loops}: the weight of self-loops is a finite number, zero for none")
+        raise ValueError(f"loops={loops}: the weight of self-loops is a finite number of at least 0 (0 for none)")
     if loops == 0:
         return edges
     bare = torch.ones(edges.nodes, dtype=torch.bool)

@@ -122,9 +122,7 @@ class Graph:
         """
         index = getattr(data, "edge_index", None)
         if index is None:
-            raise ValueError(
-                "data has no edge_index: build it with torch_geometric's ToSparseTensor undone, or use Graph.from_scipy"
-            )
+            raise ValueError("data has no edge_index; pass its adjacency matrix to Graph.from_scipy instead")
         weight = getattr(data, "edge_weight", None)
         attribute = getattr(data, "edge_attr", None)
         if weight is None and isinstance(attribute, Tensor) and attribute.squeeze(-1).ndim == 1:
@@ -158,7 +156,7 @@ class Graph:
             tensor([[0., 1.],
                     [1., 0.]])
         """
-        dense = torch.as_tensor(matrix)
+        dense = torch.as_tensor(np.asarray(matrix, dtype=float) if isinstance(matrix, list | tuple) else matrix)
         if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
             raise ValueError(f"the adjacency matrix has shape {tuple(dense.shape)}: it must be square")
         row, col = torch.nonzero(dense, as_tuple=True)

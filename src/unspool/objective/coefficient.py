@@ -53,6 +53,11 @@ class Coefficient(ABC):
         return False
 
     @property
+    def number(self) -> bool:
+        """Whether the value is a single number rather than a diagonal or a matrix."""
+        return False
+
+    @property
     def per_layer(self) -> bool:
         """Whether any leaf differs from layer to layer."""
         return any(leaf.per_layer for leaf in self.leaves)
@@ -130,6 +135,11 @@ class Fixed(Coefficient):
     def matrix(self) -> bool:
         """Whether it is a 2-d tensor."""
         return channel.rank(self.value) == 2
+
+    @property
+    def number(self) -> bool:
+        """Whether it is a number or a 0-d tensor."""
+        return channel.rank(self.value) == 0
 
     def __str__(self) -> str:
         if self.name is not None:
@@ -257,6 +267,11 @@ class Learnable(Leaf):
         return self.initial.ndim == 2
 
     @property
+    def number(self) -> bool:
+        """Whether it was started from a number."""
+        return self.initial.ndim == 0
+
+    @property
     def symmetric(self) -> bool:
         """Numbers and diagonals are; a free matrix is not."""
         return not self.matrix
@@ -293,14 +308,19 @@ class Combined(Coefficient):
 
     @property
     def symmetric(self) -> bool:
-        """Sums of symmetric maps are symmetric; products of two matrices need not be."""
-        both = self.left.symmetric and self.right.symmetric
-        return both and not (self.operation == "·" and self.left.matrix and self.right.matrix)
+        """Sums and multiples of symmetric maps are symmetric; other products with a matrix need not be."""
+        commute = self.operation in "+−" or self.left.number or self.right.number or not self.matrix
+        return commute and self.left.symmetric and self.right.symmetric
 
     @property
     def matrix(self) -> bool:
         """Whether either side is a matrix."""
         return self.left.matrix or self.right.matrix
+
+    @property
+    def number(self) -> bool:
+        """Whether both sides are numbers."""
+        return self.left.number and self.right.number
 
     @property
     def factor(self) -> str:

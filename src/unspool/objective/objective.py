@@ -84,7 +84,8 @@ class Objective:
     def convex(self, graph: Graph, values: Values = INITIAL) -> bool:
         """Whether the objective is convex on this graph, at the given (or starting) values.
 
-        Quadratic terms are judged together, over the graph's own frequencies.
+        Terms with a stencil are judged together, over the graph's own frequencies; the others each alone, so that False can
+        also mean "not shown" for an objective whose terms make up for each other.
         """
         given = Given(_probe(graph), graph, values)
         rest = [t for t in self.terms if not isinstance(t, QuadraticTerm)]

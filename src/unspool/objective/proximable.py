@@ -109,8 +109,8 @@ class _Norm(ProximableTerm):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", as_coefficient(self.weight))
-        if self.weight.matrix:
-            raise TypeError(f"the weight of {self.name} must be a number, not a matrix")
+        if not self.weight.number:
+            raise TypeError(f"the weight of {self.name} must be a single number")
 
     def radius(self, step: Map, given: Given) -> Map:
         """How far one proximal step pulls."""

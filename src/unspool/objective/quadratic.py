@@ -37,8 +37,8 @@ class _Weighted(QuadraticTerm):
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", as_coefficient(self.weight))
         object.__setattr__(self, "metric", as_coefficient(self.metric))
-        if self.weight.matrix:
-            raise TypeError(f"the weight of {self.name} is a matrix; give it as metric=")
+        if not self.weight.number:
+            raise TypeError(f"the weight of {self.name} is not a single number; give a diagonal or matrix as metric=")
 
     def twice(self, given: Given) -> Map:
         """2 · weight · T."""
@@ -168,6 +168,10 @@ class EdgeSmoothness(SmoothTerm):
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", as_coefficient(self.edges))
         object.__setattr__(self, "weight", as_coefficient(self.weight))
+        if not self.weight.number:
+            raise TypeError(
+                "the weight of EdgeSmoothness is not a single number; weights of edges are its first argument"
+            )
 
     def _edge_weights(self, given: Given) -> Tensor:
         w = given[self.edges]

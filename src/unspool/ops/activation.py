@@ -43,13 +43,19 @@ class Potential(ABC):
         r"""The proximity operator of weight · φ, which is the activation itself only for weight = 1.
 
         With u = σ⁻¹(y) the optimality condition reads (1 − w) σ(u) + w u = v: one rising equation per entry,
-        bracketed and bisected, with one Newton step at the end that also carries the gradients.
+        bracketed and bisected, with two Newton steps at the end that also carry first and second derivatives.
         """
+        if not isinstance(weight, Tensor) and weight <= 0:
+            if weight < 0:
+                raise Refusal(
+                    f"{self!r} with the weight {weight:g} is not convex and has no proximity operator; keep weights non-negative"
+                )
+            return v
         w = torch.as_tensor(weight, dtype=v.dtype, device=v.device)
         with torch.no_grad():
             u = self._solve(v, w)
-            rise = w + (1 - w) * self.slope(u)
-        u = u - ((1 - w) * self.activation(u) + w * u - v) / rise
+        for _ in range(2):  # each Newton step makes one more order of derivative exact
+            u = u - ((1 - w) * self.activation(u) + w * u - v) / (w + (1 - w) * self.slope(u))
         return self.activation(u)
 
     def _solve(self, v: Tensor, w: Tensor) -> Tensor:
@@ -115,7 +121,7 @@ class LeakyReLU(Potential):
             )
 
     def activation(self, v: Tensor) -> Tensor:
-        """V or slope · v."""
+        """Identity above zero, slope · v below."""
         return torch.nn.functional.leaky_relu(v, self.negative_slope)
 
     def value(self, y: Tensor) -> Tensor:
@@ -131,7 +137,7 @@ class ELU(Potential):
         >>> ELU(1.5)
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: ELU with a = 1.5 is no proximity operator: its slope reaches 1.5, above 1; use a ≤ 1
+        unspool.refusal.Refusal: ELU with a = 1.5 is no proximity operator: its slope reaches 1.5, above 1; use 0 < a ≤ 1
     """
 
     a: float = 1.0
@@ -139,12 +145,11 @@ class ELU(Potential):
 
     def __post_init__(self) -> None:
         if not 0 < self.a <= 1:
-            raise Refusal(
-                f"ELU with a = {self.a:g} is no proximity operator: its slope reaches {self.a:g}, above 1; use a ≤ 1"
-            )
+            why = f"its slope reaches {self.a:g}, above 1" if self.a > 1 else "it does not rise below zero"
+            raise Refusal(f"ELU with a = {self.a:g} is no proximity operator: {why}; use 0 < a ≤ 1")
 
     def activation(self, v: Tensor) -> Tensor:
-        """V or a (eᵛ − 1)."""
+        """Identity above zero, a (eᵛ − 1) below."""
         return torch.nn.functional.elu(v, self.a)
 
     def value(self, y: Tensor) -> Tensor:
@@ -167,7 +172,7 @@ class Tanh(Potential):
     symbol = "φ[tanh]"
 
     def activation(self, v: Tensor) -> Tensor:
-        """Tanh v."""
+        """The hyperbolic tangent."""
         return torch.tanh(v)
 
     def value(self, y: Tensor) -> Tensor:
@@ -212,7 +217,7 @@ class Softsign(Potential):
     symbol = "φ[softsign]"
 
     def activation(self, v: Tensor) -> Tensor:
-        """V / (1 + |v|)."""
+        """The ratio v / (1 + |v|)."""
         return torch.nn.functional.softsign(v)
 
     def value(self, y: Tensor) -> Tensor:

@@ -49,7 +49,8 @@ def keep_mask(shape: torch.Size | tuple[int, ...], rate: float | Tensor, key: Te
     rows, cols = int(torch.Size(shape[:-1]).numel()), shape[-1]
     row = torch.arange(rows, dtype=torch.int32, device=key.device)
     col = torch.arange(cols, dtype=torch.int32, device=key.device) * _GOLDEN
-    bits = mix(mix(row ^ key)[:, None] + col).view(shape)
+    # Trap: hashing row ^ key gives keys that differ in low bits the same rows in another order.
+    bits = mix(mix(mix(row) ^ key)[:, None] + col).view(shape)
     threshold = torch.as_tensor(rate, dtype=torch.float64, device=key.device) * 2.0**32 - 2.0**31
     return bits.to(torch.float64) >= threshold
 
@@ -71,7 +72,8 @@ def dropout(x: Tensor, rate: float | Tensor, key: Tensor) -> Tensor:
     """
     if not isinstance(rate, Tensor) and not 0 <= rate < 1:
         raise ValueError(f"dropout rate {rate}: expected a number in [0, 1)")
-    scale = 1 / (1 - torch.as_tensor(rate, dtype=x.dtype, device=x.device))
+    kept = 1 - torch.as_tensor(rate, dtype=x.dtype, device=x.device)
+    scale = 1 / kept.clamp_min(torch.finfo(x.dtype).eps)  # a tensor rate of 1 drops everything, gradients included
     return torch.where(keep_mask(x.shape, rate, key), x * scale, torch.zeros_like(x))
 
 

@@ -1,16 +1,18 @@
 r"""The one primitive: a polynomial of the graph applied to a signal.
 
 Every linear network of this package reaches the graph through :func:`propagate`. Its derivatives never leave the
-family {series, sweep}:
+family {series, sweep, moments}:
 
 * series(c) X = Σ pₖ(A) X cₖ has the gradient sweep(G, X, c) = (Σ pₖ(Aᵀ) G cₖᵀ, ⟨X, pₖ(Aᵀ) G⟩);
-* sweep is bilinear, and its gradients are again series and sweeps of A and Aᵀ,
+* sweep and its second half, the moments, are linear in each argument, and their gradients are again series and
+  moments of A and Aᵀ,
 
 so derivatives of any order cost as many sparse products as the degree and keep nothing but their inputs.
 """
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import Any
 
@@ -35,14 +37,29 @@ class Basis(Enum):
 
 # -- raw ops: tensors only, trials folded into blocks ---------------------------------------------------------------
 
+# Trap: torch.library.custom_op imports torch._dynamo at its first call (seconds); ops that eager mode uses are defined
+# through Library instead.
 
-@torch.library.custom_op("unspool::series_raw", mutates_args=())
-def _series(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
+
+_LIBRARY = torch.library.Library("unspool", "FRAGMENT")
+_LIBRARY.define(
+    "series_raw(Tensor crow, Tensor col, Tensor val, Tensor hubs, Tensor x, Tensor hops, bool chebyshev) -> Tensor"
+)
+_LIBRARY.define(
+    "sweep_raw(Tensor crow, Tensor col, Tensor val, Tensor hubs, Tensor g, Tensor x, Tensor hops, bool chebyshev, bool want_dx)"
+    " -> (Tensor, Tensor)"
+)
+
+
+@torch.library.impl(_LIBRARY, "series_raw", "CompositeExplicitAutograd")
+def _series_now(
+    crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Tensor, chebyshev: bool
+) -> Tensor:
     return recurrence.series(Csr(crow, col, val, hubs), x, hops, chebyshev)
 
 
-@torch.library.custom_op("unspool::sweep_raw", mutates_args=())
-def _sweep(
+@torch.library.impl(_LIBRARY, "sweep_raw", "CompositeExplicitAutograd")
+def _sweep_now(
     crow: Tensor,
     col: Tensor,
     val: Tensor,
@@ -56,17 +73,19 @@ def _sweep(
     return recurrence.sweep(Csr(crow, col, val, hubs), g, x, hops, chebyshev, want_dx)
 
 
+_series: Any = torch.ops.unspool.series_raw.default
+_sweep: Any = torch.ops.unspool.sweep_raw.default
+
+
 def _like_series(x: Tensor, hops: Tensor) -> Tensor:
     return x.new_empty(x.shape[0], x.shape[1], hops.shape[3] if hops.ndim == 4 else x.shape[2])
 
 
-@_series.register_fake
-def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
+def _series_fake(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     return _like_series(x, hops)
 
 
-@_sweep.register_fake
-def _(
+def _sweep_fake(
     crow: Tensor,
     col: Tensor,
     val: Tensor,
@@ -84,11 +103,11 @@ def _(
 def _block(x: Tensor, dim: int | None, trials: int) -> Tensor:
     """Move a trial dimension to position 1 and merge it with the blocks there."""
     wide = x.movedim(dim, 1) if dim is not None else x[:, None].expand(-1, trials, *x.shape[1:])
-    return wide.reshape(wide.shape[0], -1, *wide.shape[3:])
+    return wide.reshape(wide.shape[0], wide.shape[1] * wide.shape[2], *wide.shape[3:])
 
 
 def _unblock(x: Tensor, trials: int) -> Tensor:
-    return x.view(x.shape[0], trials, -1, *x.shape[2:])
+    return x.view(x.shape[0], trials, x.shape[1] // max(trials, 1), *x.shape[2:])
 
 
 def _series_trials(op: Any, graph_args: int) -> Any:
@@ -111,13 +130,15 @@ def _sweep_trials(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any
     return (_unblock(dx, info.batch_size), _unblock(dhops, info.batch_size)), (1, 1)
 
 
+torch.library.register_fake("unspool::series_raw", _series_fake)
+torch.library.register_fake("unspool::sweep_raw", _sweep_fake)
 torch.library.register_vmap("unspool::series_raw", _series_trials(_series, 4))
 torch.library.register_vmap("unspool::sweep_raw", _sweep_trials)
 
 
 # -- eager mode: functions closed under differentiation -------------------------------------------------------------
 
-# Trap: a backward that calls the raw op passes gradgradcheck and is silently wrong under nested torch.func.grad;
+# Trap: a backward that calls the raw op passes gradgradcheck and breaks under nested torch.func.grad;
 # every backward below calls one of these three classes. No jvp is defined, so forward mode raises instead of lying.
 
 
@@ -317,8 +338,8 @@ def propagate(graph: HasOperator, x: Tensor, hops: Tensor, basis: Basis = Basis.
     check_signal(operator, x)
     _check_hops(operator, x, hops)
     wide = x.movedim(-2, 0) if x.ndim > 2 else x
-    blocks = wide.reshape(wide.shape[0], -1, wide.shape[-1])
-    count = blocks.shape[1]
+    count = math.prod(wide.shape[1:-1])
+    blocks = wide.reshape(wide.shape[0], count, wide.shape[-1])
     coefficients = hops[:, None].expand(-1, count, *hops.shape[1:])
     if torch.compiler.is_compiling():
         # Trap: autograd.Function under compile(vmap) silently loses its backward.

@@ -92,9 +92,12 @@ def simplex(v: Tensor, total: float = 1.0) -> Tensor:
         >>> simplex(torch.tensor([[0.6, 0.6, -1.0]]))
         tensor([[0.5000, 0.5000, 0.0000]])
     """
+    if total <= 0:
+        raise ValueError(f"simplex of total {total}: the entries must sum to a positive number")
+    v = v - v.amax(-1, keepdim=True)  # the projection does not see a common shift, but floating point does
     ordered = torch.sort(v, dim=-1, descending=True).values
     excess = ordered.cumsum(-1) - total
     count = torch.arange(1, v.shape[-1] + 1, dtype=v.dtype, device=v.device)
-    support = (ordered * count > excess).sum(-1, keepdim=True)
+    support = (ordered * count > excess).sum(-1, keepdim=True).clamp_min(1)
     shift = torch.gather(excess, -1, support - 1) / support
     return torch.relu(v - shift)

@@ -71,14 +71,14 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     wide = torch.promote_types(hops.dtype, x.dtype)
     columns = g.shape[1] * g.shape[2]
     if hops.ndim < 4:
-        g, (x, c, _) = g.reshape(g.shape[0], 1, -1), _as_columns(x, c)
+        g, (x, c, _) = g.reshape(g.shape[0], 1, columns), _as_columns(x, c)
     pieces = cache_pieces(g, columns, whole_blocks=c.ndim == 4 and g.shape[1] > 1, block=g.shape[2])
     dx = torch.zeros_like(x, memory_format=torch.contiguous_format) if want_dx else None
     dhops = torch.zeros(c.shape, dtype=wide, device=x.device)
     for piece in pieces:
         _sweep_piece(csr_t, g, x, c, chebyshev, piece, len(pieces) == 1, dx, dhops)
     if hops.ndim == 2:  # one number per block: add up its columns
-        dhops = dhops.view(kind[0], kind[1], -1).sum(-1)
+        dhops = dhops.view(kind[0], kind[1], shape[2]).sum(-1)
     gradient = x.new_empty(0) if dx is None else dx.view(shape)
     return gradient.to(given), dhops.view(kind).to(hops.dtype)
 
@@ -133,8 +133,8 @@ def cache_bytes() -> int:
 def cache_pieces(x: Tensor, columns: int, whole_blocks: bool = False, block: int = 1) -> list[slice]:
     """Cut ``columns`` into pieces whose three buffers fit into half the cache; one piece where that does not help.
 
-    A sparse product gathers rows at random: out of the cache a hop costs two to three times more than out of memory. All
-    hops of a piece run before the next piece starts.
+    A sparse product gathers rows at random, which is much faster from the cache than from memory (benchmarks/propagate.py:
+    about 1.4 times on two cores). All hops of a piece run before the next piece starts.
     """
     per_column = 3 * x.shape[0] * x.element_size()
     budget = cache_bytes() // 2
@@ -151,7 +151,8 @@ def _as_columns(x: Tensor, hops: Tensor) -> tuple[Tensor, Tensor, torch.Size]:
     """Numbers and diagonals as one diagonal over all columns of one block."""
     wide = hops[:, :, None].expand(-1, -1, x.shape[2]) if hops.ndim == 2 else hops
     # Trap: reshape of an expanded number stays expanded, and kernels read weights by address.
-    return x.reshape(x.shape[0], 1, -1), wide.reshape(hops.shape[0], 1, -1).contiguous(), x.shape
+    columns = x.shape[1] * x.shape[2]
+    return x.reshape(x.shape[0], 1, columns), wide.reshape(hops.shape[0], 1, columns).contiguous(), x.shape
 
 
 def _blocks(piece: slice, block: int) -> slice:
@@ -187,7 +188,7 @@ def _widen(x: Tensor) -> Tensor:
 
 
 def _flat(x: Tensor) -> Tensor:
-    return x.view(x.shape[0], -1)
+    return x.view(x.shape[0], x.shape[1] * x.shape[2])
 
 
 def _weigh(x: Tensor, c: Tensor, out: Tensor | None = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -16,13 +17,20 @@ from unspool.ops.operator import Csr, HasOperator, Operator
 #   3. under torch.compile an op with registered autograd, because compile(vmap(Function)) drops custom backwards.
 
 
-@torch.library.custom_op("unspool::spmm_raw", mutates_args=())
-def _raw(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
+# Trap: torch.library.custom_op imports torch._dynamo at its first call (seconds); the raw op is defined through Library.
+_LIBRARY = torch.library.Library("unspool", "FRAGMENT")
+_LIBRARY.define("spmm_raw(Tensor crow, Tensor col, Tensor val, Tensor hubs, Tensor x) -> Tensor")
+
+
+@torch.library.impl(_LIBRARY, "spmm_raw", "CompositeExplicitAutograd")
+def _raw_now(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
     return recurrence.product(Csr(crow, col, val, hubs), x)
 
 
-@_raw.register_fake
-def _(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
+_raw: Any = torch.ops.unspool.spmm_raw.default
+
+
+def _raw_fake(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
     return x.new_empty(crow.shape[0] - 1, x.shape[1])
 
 
@@ -30,10 +38,9 @@ def _fold(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Te
     *matrices, x = args
     refuse_stacked_graph(in_dims[:-1])
     wide = x.movedim(in_dims[-1], 1) if in_dims[-1] is not None else x[:, None].expand(-1, info.batch_size, -1)
-    result = (_raw if len(matrices) == 4 else _compiled)(
-        *matrices, wide.reshape(x.shape[0] if in_dims[-1] != 0 else wide.shape[0], -1)
-    )
-    return result.view(result.shape[0], info.batch_size, -1), 1
+    op = _raw if len(matrices) == 4 else _compiled
+    result = op(*matrices, wide.reshape(wide.shape[0], info.batch_size * wide.shape[2]))
+    return result.view(result.shape[0], info.batch_size, wide.shape[2]), 1
 
 
 def refuse_stacked_graph(in_dims: tuple[int | None, ...]) -> None:
@@ -42,6 +49,7 @@ def refuse_stacked_graph(in_dims: tuple[int | None, ...]) -> None:
         raise ValueError("vmap over graphs is not supported: all trials share one graph; stack x or the coefficients")
 
 
+torch.library.register_fake("unspool::spmm_raw", _raw_fake)
 torch.library.register_vmap("unspool::spmm_raw", _fold)
 
 
@@ -139,8 +147,8 @@ def spmm(graph: HasOperator, x: Tensor) -> Tensor:
     if x.ndim == 2:
         return _multiply(operator, x)
     wide = x.movedim(-2, 0)
-    result = _multiply(operator, wide.reshape(wide.shape[0], -1))
-    return result.view(-1, *wide.shape[1:]).movedim(0, -2)
+    result = _multiply(operator, wide.reshape(wide.shape[0], math.prod(wide.shape[1:])))
+    return result.view(operator.shape[0], *wide.shape[1:]).movedim(0, -2)
 
 
 def _multiply(operator: Operator, x: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ def _erratum_2_sum(random: Random) -> Evidence:
         error,
         abs(float(free.sum()) - 1),
         "their coefficients sum to I",
-        "free γ with Σγ = 2: constant signals are doubled",
+        "free γ with Σγ = 2: signals of frequency zero are doubled",
     )
 
 
@@ -207,7 +207,7 @@ CLAIMS = (
     Claim("Erratum 1", "the expansions of GPRGNN and JKNet in the appendix", Verdict.HOLDS_WHEN, _erratum_1),
     Claim(
         "Erratum 2",
-        "GPRGNN, JKNet and UGDGNN are unrolled GD networks (which keep constant signals)",
+        "GPRGNN, JKNet and UGDGNN are unrolled GD networks (which keep signals of frequency zero)",
         Verdict.HOLDS_WHEN,
         _erratum_2_sum,
     ),
@@ -221,6 +221,6 @@ CLAIMS = (
     Claim("Erratum 7", "T_β weighs edges, as the sentence after (2) says", Verdict.HOLDS_WHEN, _erratum_7),
     Claim("Erratum 8", "different H⁽⁰⁾ lead to the same limit of SGC", Verdict.FAILS, _erratum_8_starts),
     Claim("Erratum 8", "the limit of SGC is uuᵀH⁽⁰⁾, u the leading eigenvector", Verdict.HOLDS, _erratum_8_limit),
-    Claim("Erratum 8", "the problem behind SGC and GCN has a minimiser", Verdict.HOLDS_WHEN, _erratum_8_minimiser),
+    Claim("Erratum 8", "the problem behind SGC has a minimiser", Verdict.HOLDS_WHEN, _erratum_8_minimiser),
     Claim("Lemma of ours", "hop coefficients of stable gradient descent never grow", Verdict.HOLDS_WHEN, _lemma_powers),
 )

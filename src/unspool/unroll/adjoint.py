@@ -17,7 +17,9 @@ from unspool.refusal import Refusal
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Lower the network to one polynomial of the graph; memory does not grow with depth. Linear networks only.
+    """Lower the network to one polynomial of the graph; memory for signals does not grow with depth. Linear networks only.
+
+    What does grow is the arithmetic on the coefficients themselves: K² maps on channels, kilobytes for numbers.
 
     Args:
         basis: powers of A, or Chebyshev polynomials; chosen by the algorithm when omitted (momentum methods need the

@@ -22,6 +22,10 @@ from unspool.refusal import Refusal
 from unspool.unroll.start import Input, Start, Zero
 
 
+class CannotLower(Refusal):
+    """The network is not a polynomial of the graph."""
+
+
 @dataclass(frozen=True, eq=False)
 class HopPolynomial:
     """Σⱼ pⱼ(S) X Mⱼ + Σⱼ pⱼ(S) H⁽⁰⁾ Nⱼ as coefficient tensors by source, each of shape (hops,) + the shape of a map.
@@ -80,7 +84,7 @@ class LinearProblem(Problem):
         """H P + L H Q + X R with L = scale · (I − S)."""
         for term in self.objective.smooth_terms:
             if not isinstance(term, QuadraticTerm):
-                raise Refusal(
+                raise CannotLower(
                     f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()"
                 )
         stencil = self.objective.stencil(self.given)
@@ -93,7 +97,7 @@ class LinearProblem(Problem):
     def prox(self, v: HopPolynomial, step: Map) -> HopPolynomial:
         """Nothing, or a refusal."""
         for term in self.objective.proximable_terms:
-            raise Refusal(f"cannot lower: {term.name} is not quadratic; use adjoint=Stored()")
+            raise CannotLower(f"cannot lower: {term.name} is not quadratic; use adjoint=Stored()")
         return v
 
     def one(self) -> Tensor:
@@ -130,7 +134,7 @@ def why_not_linear(algorithm: Algorithm, objective: Objective, given: Given) -> 
     """Why this pair cannot be lowered, found by trying one step; None if it can."""
     try:
         lower(algorithm, [LinearProblem(objective, given, 1, Basis.POWERS)], Input())
-    except Refusal as refusal:
+    except CannotLower as refusal:
         return str(refusal)
     except (TypeError, AttributeError) as problem:
         return f"cannot lower: {algorithm.name}.advance does more than add, scale and ask for gradients ({problem}); use adjoint=Stored()"

@@ -29,7 +29,7 @@ class Layer:
         ridge: 2ηρ·T, the part of ``own`` that X does not answer.
         alpha, beta: a and b as single numbers under η = 1/2, where the maps are numbers; else None.
         fidelity_psd, smoothness_psd: whether the symmetric parts of a and b have no negative eigenvalue.
-        asymmetry: ‖T − Tᵀ‖/‖T‖ of the worse of the two; above zero the layer is a relaxation, not a gradient step.
+        asymmetry: ‖T − Tᵀ‖/‖T‖ of the worst of the maps; above zero the layer is a relaxation, not a gradient step.
         stable: whether repeating the layer amplifies no graph frequency.
         descends: whether the step can never raise the layer's own objective: T symmetric and η ≤ 2/L.
         extremes: smallest and largest eigenvalue of a + ridge + λ b over the frequencies λ: η times the curvature.
@@ -101,7 +101,7 @@ def read_layer(a: Map, b: Map, ridge: Map = 0.0, scale: float = 1.0) -> Layer:
     at_zero, at_top = own_at(0.0), own_at(2.0 * scale)
     low = min(float(channel.eigenvalue_range(at_zero)[0]), float(channel.eigenvalue_range(at_top)[0]))
     high = max(float(channel.eigenvalue_range(at_zero)[1]), float(channel.eigenvalue_range(at_top)[1]))
-    skew = max(channel.asymmetry(a), channel.asymmetry(b))
+    skew = max(channel.asymmetry(t) for t in (a, b, ridge))
     growth = max(_radius(channel.add(1.0, channel.negative(own_at(f)))) for f in _frequencies(skew, scale))
     return Layer(
         fidelity=a, smoothness=b, ridge=ridge, alpha=_number(a), beta=_number(b), fidelity_psd=_psd(a), smoothness_psd=_psd(b),
@@ -112,7 +112,7 @@ def read_layer(a: Map, b: Map, ridge: Map = 0.0, scale: float = 1.0) -> Layer:
 def read_back_hops(hops: Tensor) -> ReadBack:
     r"""Recover the layers of a network given by free hop coefficients, Σₖ Aᵏ X cₖ.
 
-    With r = 0 every unrolled network leaves constant signals alone, so Σ cₖ = I; the sum S of free coefficients is therefore
+    With r = 0 every unrolled network leaves signals of graph frequency zero alone, so Σ cₖ = I; the sum S of free coefficients is therefore
     factored into p_pos first. Then H ← A H (I − T⁽ᵏ⁾) + X T⁽ᵏ⁾ (η = 1/2, α = β, Tα = I − Tβ = T) holds with
 
     .. math:: T^{(K-i)} = c_i S^{-1} \bigl(I - \textstyle\sum_{m<i} c_m S^{-1}\bigr)^{-1},
@@ -142,7 +142,7 @@ def read_back_hops(hops: Tensor) -> ReadBack:
     total = c.sum(0)
     if not _invertible(total, c):
         raise Refusal(
-            "the hop coefficients sum to a singular map, a network that erases constant signals (a pure high-pass); no gradient network does that"
+            "the hop coefficients sum to a singular map, a network that erases signals of frequency zero (a pure high-pass); no gradient network does that"
         )
     c = _right_divide(c, total)
     remaining = _identity_like(total)

@@ -122,7 +122,10 @@ class Unrolled(nn.Module):
         return state[0]
 
     def hops(self, graph: Graph, like: Tensor | None = None) -> Tensor:
-        """The hop coefficients c₀ ... c_K of a linear network started at its input, H⁽ᴷ⁾ = Σₖ pₖ(A) X cₖ.
+        """The hop coefficients c₀ ... c_K of a linear network started at its input, H⁽ᴷ⁾ = Σₖ pₖ(S) X cₖ.
+
+        S is ``graph.smoother``: A itself under symmetric normalisation; p are the powers, or the Chebyshev polynomials for
+        methods with momentum (``net.adjoint.basis``).
 
         Numbers have shape (K+1,), diagonals (K+1, features), matrices (K+1, features, features). ``like`` lends its
         dtype and device; the graph does by default.
@@ -197,7 +200,7 @@ class Unrolled(nn.Module):
             raise Refusal(
                 f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()"
             )
-        key = (like.dtype, like.device, graph.scale)
+        key = (like.dtype, like.device, graph.scale, self._basis)
         remember = not self._names and not torch.compiler.is_compiling()
         if remember and key in self._constant:
             return self._constant[key]
