@@ -81,7 +81,9 @@ def _like_series(x: Tensor, hops: Tensor) -> Tensor:
     return x.new_empty(x.shape[0], x.shape[1], hops.shape[3] if hops.ndim == 4 else x.shape[2])
 
 
-def _series_fake(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
+def _series_fake(
+    crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor, hops: Tensor, chebyshev: bool
+) -> Tensor:
     return _like_series(x, hops)
 
 
