@@ -91,6 +91,15 @@ def test_readme_code_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("page", ["extend.md", "errata.md"])
+def test_code_in_the_docs_runs(page, tmp_path):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    file = tmp_path / "page.py"
+    file.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.S)), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_equations_name_things_that_exist():
     text = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
     names = re.findall(r"`((?:unspool\.)[\w.]+)`", text)

@@ -244,3 +244,16 @@ def test_objectives_without_smoothness_run_on_any_graph():
     assert torch.allclose(
         us.unroll(us.Fidelity(0.5) + us.Ridge(0.5), us.GradientDescent(step=0.5), 30)(x, directed), x / 2, atol=1e-6
     )
+
+
+def test_a_first_call_in_inference_mode_does_no_harm(graph, x):
+    plain = us.unroll(us.Fidelity(0.1) + us.Smoothness(0.9), us.GradientDescent(step=0.5), depth=4)
+    edges = us.unroll(us.Fidelity(0.5) + us.EdgeSmoothness(torch.ones(17)), us.GradientDescent(step=0.2), depth=2)
+    for net in (plain, edges):
+        with torch.inference_mode():
+            expected = net(x, graph)
+        leaf = x.clone().requires_grad_()
+        out = net(leaf, graph)
+        out.sum().backward()
+        assert torch.equal(out, expected)
+        assert leaf.grad is not None

@@ -281,7 +281,8 @@ class Graph:
     def _incidence(self) -> Operator:
         from unspool.graph.incidence import incidence
 
-        return incidence(self)
+        with torch.inference_mode(False):  # what is remembered must be of use in training too
+            return incidence(self)
 
     def laplacian(self) -> Operator:
         """The Laplacian L as a sparse matrix: I − A under symmetric normalisation, D − A without."""

@@ -202,16 +202,20 @@ class Unrolled(nn.Module):
             )
         key = (like.dtype, like.device, graph.scale, self._basis)
         remember = not self._names and not torch.compiler.is_compiling()
-        if remember and key in self._constant:
+        if remember:
+            if key not in self._constant:
+                # Trap: tensors made in inference mode could not take part in training later.
+                with torch.inference_mode(False), torch.no_grad():
+                    self._constant[key] = self._lower(like, graph)
             return self._constant[key]
+        return self._lower(like, graph)
+
+    def _lower(self, like: Tensor, graph: Graph) -> dict[str, Tensor]:
         problems = [
             LinearProblem(self.objective, Given(like, graph, self.values(k)), k, self._basis)
             for k in range(1, self.depth + 1)
         ]
-        parts = lower(self.algorithm, problems, self.start).parts
-        if remember:
-            self._constant[key] = parts
-        return parts
+        return lower(self.algorithm, problems, self.start).parts
 
 
 def check_input(x: Tensor, graph: Any) -> None:
