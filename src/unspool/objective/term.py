@@ -26,11 +26,12 @@ class Given:
 
     x: Tensor
     graph: Graph
-    values: Values = INITIAL
+    # Trap: an object as default (INITIAL) could not be traced by torch.compile on torch 2.11; None stands for it.
+    values: Values | None = None
     step: Map | None = None
 
     def __getitem__(self, coefficient: Coefficient | float) -> Map:
-        value = as_coefficient(coefficient).evaluate(self.values)
+        value = as_coefficient(coefficient).evaluate(INITIAL if self.values is None else self.values)
         return value.to(self.x) if isinstance(value, Tensor) else value
 
 
