@@ -137,11 +137,11 @@ def cache_pieces(x: Tensor, columns: int, whole_blocks: bool = False, block: int
     about 1.4 times on two cores). All hops of a piece run before the next piece starts.
     """
     per_column = 3 * x.shape[0] * x.element_size()
-    budget = cache_bytes() // 2
-    width = budget // max(per_column, 1) // 8 * 8
-    if x.device.type != "cpu" or columns <= max(width, 8) or 8 * per_column > 2 * cache_bytes():
+    # Rows of a piece fill whole cache lines: narrower ones are slower than no pieces when a neighbour fills the cache.
+    line = 64 // x.element_size()
+    width = max(cache_bytes() // 2 // max(per_column, 1) // line, 1) * line
+    if x.device.type != "cpu" or columns <= width or line * per_column > 2 * cache_bytes():
         return [slice(0, columns)]
-    width = max(width, 8)
     if whole_blocks:
         width = max(width // block, 1) * block
     return [slice(i, min(i + width, columns)) for i in range(0, columns, width)]
