@@ -234,7 +234,7 @@ def test_bad_signals_are_named(x, words):
 
 
 def test_a_network_wants_a_graph():
-    with pytest.raises(TypeError, match="not a Graph"):
+    with pytest.raises(TypeError, match="not an unspool Graph"):
         networks()["appnp"](torch.ones(3, 1), torch.tensor([[0], [1]]))
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State
-from unspool.graph import Graph
+from unspool.graph import Graph, check_input
 from unspool.objective import INITIAL, Given, Objective, QuadraticTerm, Term, Values, as_objective, require_symmetric
-from unspool.objective.channel import rank
+from unspool.objective.channel import Map, rank
 from unspool.refusal import Refusal
 
 
@@ -66,6 +66,7 @@ def minimise(
         array([0.714, 0.286, 0.714, 0.286], dtype=float32)
     """
     objective = as_objective(objective)
+    check_input(x, graph)
     Exact(tolerance).check(objective)
     with torch.no_grad():
         return solve(Problem(objective, Given(x, graph, values)), x, tolerance, 10_000)
@@ -114,10 +115,30 @@ def solve(problem: Problem, start: Tensor, tolerance: float | None, limit: int) 
     low = check_strictly_convex(problem)
     if not problem.objective.quadratic:
         return _accelerate(problem, start, low, tolerance, limit)
-    constant = problem.gradient(torch.zeros_like(start))
-    return conjugate_gradients(
-        lambda h: problem.gradient(h) - constant, -constant, start, tolerance, limit, separable(problem)
+    right = -problem.gradient(torch.zeros_like(start))
+    return conjugate_gradients(hessian(problem, start), right, start, tolerance, limit, separable(problem))
+
+
+def hessian(problem: Problem, like: Tensor) -> Callable[[Tensor], Tensor]:
+    """The Hessian of a quadratic problem as a function.
+
+    Evaluated with X = 0, where the gradient is linear by itself: subtracting a large constant would cost all digits of small
+    vectors (the gradients of a mean loss, say).
+    """
+    given = problem.given
+    still = Problem(
+        problem.objective, Given(torch.zeros_like(like), given.graph, given.values, given.step), problem.layer
     )
+    constant = still.gradient(torch.zeros_like(like))
+    return lambda u: still.gradient(u) - constant
+
+
+def solver_step(problem: Problem) -> Map:
+    """1/L, or the network's own step where a term stands for φ/η and is another term at any other step."""
+    own = problem.given.step
+    if own is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms):
+        return own
+    return 1 / problem.lipschitz()
 
 
 def separable(problem: Problem) -> bool:
@@ -174,18 +195,23 @@ def conjugate_gradients(
 
 def _accelerate(problem: Problem, start: Tensor, low: float, tolerance: float, limit: int) -> Tensor:
     """Accelerated proximal gradient with restarts whenever the momentum points uphill."""
-    step = 1 / problem.lipschitz()
+    step = solver_step(problem)
     h = before = problem.prox(start, step)
-    scale = float(torch.linalg.vector_norm(problem.given.x)) + 1e-30
-    t = 1.0
+    t, best, stalled = 1.0, float("inf"), 0
+    # ‖proximal gradient‖ / μ bounds the distance to the minimiser; flat problems are held to a small multiple of L.
+    bend = max(low, 1e-3 / float(step))
     for _ in range(limit):
         ahead = (1 + (1 + 4 * t * t) ** 0.5) / 2
         y = h + (h - before) * ((t - 1) / ahead)
         new = problem.prox(y - problem.gradient(y) * step, step)
-        change = float(torch.linalg.vector_norm(new - y))
+        change = float(torch.linalg.vector_norm(new - y)) / float(step)
         uphill = float(((y - new) * (new - h)).sum()) > 0
         t = 1.0 if uphill else ahead
         before, h = h, new
-        if change <= tolerance * scale:
+        if change <= tolerance * bend * (float(torch.linalg.vector_norm(h)) + 1e-30):
             return h
+        stalled = stalled + 1 if change > 0.99 * best else 0
+        best = min(best, change)
+        if stalled > 500:
+            return h  # rounding: nothing falls any more
     raise Refusal(f"the minimiser of {problem.objective} was not reached in {limit} steps; raise the tolerance")

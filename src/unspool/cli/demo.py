@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ def run(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path
     """Unroll, print, train, draw."""
     console = Console()
     check_writable(out)
+    check_drawing()
     scene = make_scene(nodes, noise, seed)
     x = scene.noisy(seed + 1)
     objective = us.Fidelity(alpha) + us.Smoothness(1 - alpha)
@@ -112,14 +114,18 @@ def check_writable(out: Path) -> None:
         ) from problem
 
 
+def check_drawing() -> None:
+    """Find out before the work whether there is something to draw with."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError("drawing needs matplotlib: pip install 'unspool[plot]'")
+
+
 def draw(
     scene: Scene, x: Tensor, trace: us.Trace, exact: Tensor, learnt: Tensor, objective: us.Objective, out: Path
 ) -> None:
     """Four maps and two curves in one PNG, written whole or not at all."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise ValueError("drawing needs matplotlib: pip install 'unspool[plot]'") from None
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -4,12 +4,14 @@ from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
 from unspool.graph.shapes import complete, grid, path, ring, sensor, star
+from unspool.graph.signal import check_input
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, spectral_density
 
 __all__ = [
     "Density",
     "Graph",
     "Normalisation",
+    "check_input",
     "complete",
     "edge_list",
     "frequencies",

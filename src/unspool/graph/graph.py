@@ -73,7 +73,7 @@ class Graph:
         nodes: int | None = None,
         weights: Any = None,
         *,
-        normalise: Normalisation = Normalisation.SYMMETRIC,
+        normalise: Any = Normalisation.SYMMETRIC,
         loops: float = 1.0,
         symmetrise: bool = False,
     ) -> Graph:
@@ -98,6 +98,8 @@ class Graph:
                 ...
             ValueError: edge 1 names node 5, but node ids run from 0 to 2 (nodes=3)
         """
+        if not isinstance(normalise, Normalisation):
+            raise TypeError(f"normalise={normalise!r}: expected Normalisation.SYMMETRIC, RANDOM_WALK or NONE")
         index, nodes = read_edge_index(edge_index, nodes)
         weight = None if weights is None else read_weights(weights, index.shape[1])
         edges = merge(index, weight, nodes, symmetrise)

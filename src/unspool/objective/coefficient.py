@@ -109,6 +109,10 @@ class Fixed(Coefficient):
     name: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.value, Tensor) and self.value.requires_grad:
+            raise TypeError(
+                "a coefficient is a tensor that requires gradients, which a fixed value would lose; use Learnable(tensor)"
+            )
         bad = (
             not math.isfinite(self.value)
             if not isinstance(self.value, Tensor)
@@ -324,8 +328,8 @@ class Combined(Coefficient):
 
     @property
     def factor(self) -> str:
-        """Sums in brackets."""
-        return f"({self})" if self.operation in "+−" else str(self)
+        """Sums, quotients and what begins with a sign in brackets."""
+        return f"({self})" if self.operation in "+−/" or str(self).startswith("−") else str(self)
 
     def __str__(self) -> str:
         if self.operation in "+−":
@@ -333,6 +337,10 @@ class Combined(Coefficient):
             right = self.right.factor if self.operation == "−" else str(self.right)
             return f"{left} {self.operation} {right}"
         joint = "/" if self.operation == "/" else " "
+        if self.operation == "·" and self.left.factor[-1].isdigit() and self.right.factor[0].isdigit():
+            joint = "·"
+        if self.operation == "/" and isinstance(self.right, Combined):
+            return f"{self.left.factor}/({self.right})"
         return f"{self.left.factor}{joint}{self.right.factor}" if str(self.left) != "−1" else f"−{self.right.factor}"
 
     def __repr__(self) -> str:
@@ -363,7 +371,7 @@ def as_coefficient(value: Any) -> Coefficient:
     if isinstance(value, Coefficient):
         return value
     if isinstance(value, Tensor):
-        return Fixed(value.detach() if value.ndim else float(value))
+        return Fixed(value if value.ndim or value.requires_grad else float(value))
     try:
         return Fixed(float(value))
     except (TypeError, ValueError):

@@ -228,6 +228,11 @@ class Activation(ProximableTerm):
         if self.weight is not None:
             object.__setattr__(self, "weight", as_coefficient(self.weight))
 
+    @property
+    def per_step(self) -> bool:
+        """Whether the term stands for φ/η, and is another term at another step."""
+        return self.weight is None
+
     def value(self, h: Tensor, given: Given) -> Tensor:
         """w Σ φ(h)."""
         total = self.potential.value(h).sum((-2, -1))

@@ -312,7 +312,7 @@ _compiled.register_autograd(_compiled_backward, setup_context=_Series.setup_cont
 torch.library.register_vmap("unspool::propagate", _series_trials(_compiled, 8))
 
 
-def propagate(graph: HasOperator, x: Tensor, hops: Tensor, basis: Basis = Basis.POWERS) -> Tensor:
+def propagate(graph: HasOperator, x: Tensor, hops: Tensor, basis: Any = Basis.POWERS) -> Tensor:
     r"""Apply a polynomial of the graph to a signal: :math:`\sum_k A^k X c_k`.
 
     Forward by Horner's rule, backward in one sweep :math:`U_0 = G,\; U_k = A^\top U_{k-1}` with
@@ -337,6 +337,8 @@ def propagate(graph: HasOperator, x: Tensor, hops: Tensor, basis: Basis = Basis.
         tensor([6.0000, 1.5000, 0.0000, 1.5000])
     """
     operator = graph.operator
+    if not isinstance(basis, Basis):
+        raise TypeError(f"basis={basis!r}: expected Basis.POWERS or Basis.CHEBYSHEV")
     check_signal(operator, x)
     _check_hops(operator, x, hops)
     wide = x.movedim(-2, 0) if x.ndim > 2 else x

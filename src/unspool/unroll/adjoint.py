@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Problem
-from unspool.algorithm.exact import check_strictly_convex, conjugate_gradients, separable, solve
+from unspool.algorithm.exact import check_strictly_convex, conjugate_gradients, hessian, separable, solve, solver_step
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
 
@@ -26,7 +26,11 @@ class Polynomial:
             second to keep their digits).
     """
 
-    basis: Basis | None = None
+    basis: Any = None
+
+    def __post_init__(self) -> None:
+        if self.basis is not None and not isinstance(self.basis, Basis):
+            raise TypeError(f"basis={self.basis!r}: expected Basis.POWERS or Basis.CHEBYSHEV")
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,8 @@ def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit) -> Tensor
     if problem.objective.quadratic:
         # ∇f(H*, θ) = 0, hence dH* = −Hess⁻¹ d∇f: attach θ to the gradient, and send −Hess⁻¹ v back through it.
         def solve_hessian(v: Tensor) -> Tensor:
-            constant = problem.gradient(torch.zeros_like(v))
-            hessian = lambda u: problem.gradient(u) - constant  # noqa: E731
-            return -conjugate_gradients(hessian, v, torch.zeros_like(v), tolerance, how.limit, separable(problem))
+            start = torch.zeros_like(v)
+            return -conjugate_gradients(hessian(problem, v), v, start, tolerance, how.limit, separable(problem))
 
         return _Attach.apply(h, problem.gradient(h), solve_hessian)
     if check_strictly_convex(problem) <= 0:
@@ -92,7 +95,7 @@ def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit) -> Tensor
             "add a small Ridge or use adjoint=Stored()"
         )
     # H* = T(H*, θ) with T one proximal step, hence dH* = (I − ∂T)⁻¹ d_θ T: the inverse as a Neumann series.
-    step = 1 / problem.lipschitz()
+    step = solver_step(problem)
 
     def proximal_step(at: Tensor) -> Tensor:
         return problem.prox(at - problem.gradient(at) * step, step)

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.graph import Graph
+from unspool.graph import Graph, check_input
 from unspool.ops.polynomial import Basis, propagate
 from unspool.unroll.read_back import ReadBack, read_back_hops
-from unspool.unroll.unrolled import check_input
 
 
 class HopNetwork(nn.Module):

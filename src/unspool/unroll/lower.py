@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.objective import Given, Objective, QuadraticTerm
+from unspool.objective import Given, Objective, QuadraticTerm, SmoothTerm
 from unspool.objective.channel import Map, is_zero, rank
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
@@ -124,14 +124,22 @@ def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> 
     return state[0]
 
 
-def carries_momentum(algorithm: Algorithm) -> bool:
-    """Whether the state holds more than one iterate; its power coefficients would then grow and cancel."""
+def powers_may_cancel(algorithm: Algorithm) -> bool:
+    """Whether power coefficients can grow and cancel: with more than one iterate in the state, or learnt step sizes.
+
+    Steps that are each unstable and stable together are what momentum methods are made of, and what training finds.
+    """
+    if algorithm.leaves:
+        return True
     probe = HopPolynomial({}, Basis.POWERS)
     return sum(isinstance(part, HopPolynomial) for part in algorithm.begin(probe)) > 1
 
 
 def why_not_linear(algorithm: Algorithm, objective: Objective, given: Given) -> str | None:
     """Why this pair cannot be lowered, found by trying one step; None if it can."""
+    for term in objective.terms:
+        if isinstance(term, SmoothTerm) and not isinstance(term, QuadraticTerm):
+            return f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()"
     try:
         lower(algorithm, [LinearProblem(objective, given, 1, Basis.POWERS)], Input())
     except CannotLower as refusal:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, GradientDescent, Problem, ProximalGradient
-from unspool.objective import channel
+from unspool.objective import QuadraticTerm, channel
 from unspool.objective.channel import Map
 from unspool.refusal import Refusal
 
@@ -60,16 +60,18 @@ class ReadBack:
     note: str = ""
 
     def __str__(self) -> str:
-        head = "layer    2ηα·Tα     2ηβ·Tβ    T psd    asymmetry   curvature × η     stable   descends"
+        head = "layer    2ηα·Tα     2ηβ·Tβ      2ηρ·T    T psd    asymmetry   curvature × η     stable   descends"
         lines = [head]
         for k, layer in enumerate(self.layers, start=1):
             psd = f"{_tick(layer.fidelity_psd)}/{_tick(layer.smoothness_psd)}"
             span = f"[{layer.extremes[0]:.3g}, {layer.extremes[1]:.3g}]"
             lines.append(
-                f"{k:>5}   {_show(layer.fidelity):>8}   {_show(layer.smoothness):>8}   {psd:>6}   "
+                f"{k:>5}   {_show(layer.fidelity):>8}   {_show(layer.smoothness):>8}   {_show(layer.ridge):>8}   {psd:>6}   "
                 f"{layer.asymmetry:>9.2g}   {span:>15}   {_tick(layer.stable):>6}   {_tick(layer.descends):>8}"
             )
-        lines.append("under η = 1/2 the first two columns are α·Tα and β·Tβ; matrices are shown by their eigenvalues")
+        lines.append(
+            "under η = 1/2 the first three columns are α·Tα, β·Tβ and ρ·T; matrices are shown by their eigenvalues"
+        )
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
@@ -81,7 +83,12 @@ def read_back_layers(algorithm: Algorithm, problems: list[Problem]) -> ReadBack:
         raise Refusal(
             f"the layers of {algorithm.name} mix several iterates, so no single step can be read back; use GradientDescent or ProximalGradient"
         )
-    layers = []
+    for term in problems[0].objective.smooth_terms:
+        if not isinstance(term, QuadraticTerm):
+            raise Refusal(
+                f"{term.name} is not a quadratic of the graph's Laplacian, so its part of a layer cannot be read back"
+            )
+    layers: list[Layer] = []
     for problem in problems:
         step = algorithm.step_size(problem)
         stencil = problem.objective.stencil(problem.given)

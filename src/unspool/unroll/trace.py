@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
 from unspool.algorithm.algorithm import State
-from unspool.algorithm.exact import check_minimiser, solve
+from unspool.algorithm.exact import check_minimiser, solve, solver_step
 from unspool.refusal import Refusal
 
 
@@ -86,7 +86,7 @@ def _minimiser(problem: Problem, start: Tensor) -> tuple[Tensor | None, str | No
 def _slope(problem: Problem, h: Tensor) -> float:
     if problem.objective.smooth:
         return float(torch.linalg.vector_norm(problem.gradient(h)))
-    step = 1 / problem.lipschitz()
+    step = solver_step(problem)
     moved = problem.prox(h - problem.gradient(h) * step, step)
     return float(torch.linalg.vector_norm((h - moved) / step))
 

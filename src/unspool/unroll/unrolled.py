@@ -10,14 +10,13 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, Problem
 from unspool.algorithm.exact import check_minimiser
-from unspool.graph import Graph, ring
-from unspool.objective import Given, Objective, Term, as_objective
+from unspool.graph import Graph, check_input, ring
+from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
-from unspool.ops.spmm import check_signal
 from unspool.refusal import Refusal
 from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
-from unspool.unroll.lower import LinearProblem, carries_momentum, lower, why_not_linear
+from unspool.unroll.lower import LinearProblem, lower, powers_may_cancel, why_not_linear
 from unspool.unroll.read_back import ReadBack, read_back_layers
 from unspool.unroll.start import From, Input, Start, Zero
 from unspool.unroll.trace import Trace, trace
@@ -88,6 +87,8 @@ class Unrolled(nn.Module):
 
     def values(self, layer: int) -> dict[Leaf, Tensor]:
         """The raw parameters of layer 1 ... depth, by leaf: what the objective's methods take as ``values=``."""
+        if not 1 <= layer <= self.depth:
+            raise IndexError(f"layer {layer}: layers are counted from 1 to {self.depth}")
         found = {}
         for leaf, name in self._names.items():
             parameter = self.coefficients[name]
@@ -96,11 +97,14 @@ class Unrolled(nn.Module):
 
     def problem(self, x: Tensor, graph: Graph, layer: int) -> Problem:
         """Layer k's denoising problem, with everything filled in."""
-        plain = Problem(self.objective, Given(x, graph, self.values(layer)), layer)
+        return self._filled(x, graph, layer, self.values(layer))
+
+    def _filled(self, x: Tensor, graph: Graph, layer: int, values: dict[Leaf, Tensor]) -> Problem:
+        plain = Problem(self.objective, Given(x, graph, values), layer)
         if isinstance(self.algorithm, Exact):
             return plain
         step = self.algorithm.step_size(plain)
-        return Problem(self.objective, Given(x, graph, self.values(layer), step), layer)
+        return Problem(self.objective, Given(x, graph, values, step), layer)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """H⁽ᴷ⁾ for signals X of shape (..., nodes, features)."""
@@ -111,14 +115,16 @@ class Unrolled(nn.Module):
         if isinstance(self.adjoint, Implicit):
             return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint)
         state = self.algorithm.begin(start)
+        # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
+        values = [self.values(k) for k in range(1, self.depth + 1)]
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
             for first in range(1, self.depth + 1, self.adjoint.every):
                 layers = range(first, min(first + self.adjoint.every, self.depth + 1))
                 state = torch.utils.checkpoint.checkpoint(
-                    self._run_layers, state, layers, x, graph, use_reentrant=False
+                    self._run_layers, state, layers, x, graph, values, use_reentrant=False
                 )
         else:
-            state = self._run_layers(state, range(1, self.depth + 1), x, graph)
+            state = self._run_layers(state, range(1, self.depth + 1), x, graph, values)
         return state[0]
 
     def hops(self, graph: Graph, like: Tensor | None = None) -> Tensor:
@@ -174,9 +180,9 @@ class Unrolled(nn.Module):
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph) -> Any:
+    def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph, values: list[dict[Leaf, Tensor]]) -> Any:
         for k in layers:
-            state = self.algorithm.advance(state, self.problem(x, graph, k))
+            state = self.algorithm.advance(state, self._filled(x, graph, k, values[k - 1]))
         return state
 
     def _run_polynomial(self, x: Tensor, graph: Graph) -> Tensor:
@@ -191,6 +197,11 @@ class Unrolled(nn.Module):
         return torch.zeros_like(x) if total is None else total
 
     @property
+    def _plain_terms(self) -> bool:
+        """Whether hop coefficients depend on nothing but the coefficients: users' stencils may look at x or the graph."""
+        return all(type(t) in (Fidelity, Smoothness, Ridge) for t in self.objective.terms)
+
+    @property
     def _basis(self) -> Basis:
         assert isinstance(self.adjoint, Polynomial)
         return self.adjoint.basis or Basis.POWERS
@@ -201,7 +212,7 @@ class Unrolled(nn.Module):
                 f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()"
             )
         key = (like.dtype, like.device, graph.scale, self._basis)
-        remember = not self._names and not torch.compiler.is_compiling()
+        remember = not self._names and self._plain_terms and not torch.compiler.is_compiling()
         if remember:
             if key not in self._constant:
                 # Trap: tensors made in inference mode could not take part in training later.
@@ -216,33 +227,6 @@ class Unrolled(nn.Module):
             for k in range(1, self.depth + 1)
         ]
         return lower(self.algorithm, problems, self.start).parts
-
-
-def check_input(x: Tensor, graph: Any) -> None:
-    """Refuse signals that do not fit the graph or hold numbers that are not finite."""
-    if not isinstance(graph, Graph):
-        raise TypeError(
-            f"the second argument is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)"
-        )
-    check_signal(graph.operator, x)
-    if x.ndim < 2:
-        raise ValueError(
-            f"x has shape {tuple(x.shape)}: expected (nodes, features); use x[:, None] for a single signal"
-        )
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
-        _check_finite(x)
-
-
-def _check_finite(x: Tensor) -> None:
-    try:
-        fine = bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all())
-    except RuntimeError:  # stacked trials cannot be looked into
-        return
-    if not fine:
-        node, channel = torch.nonzero(~torch.isfinite(x.reshape(-1, x.shape[-1])))[0].tolist()
-        raise ValueError(
-            f"x is {float(x.reshape(-1, x.shape[-1])[node, channel])} at node {node % x.shape[-2]}, feature {channel}: signals must be finite; fill or drop it"
-        )
 
 
 def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
@@ -281,7 +265,7 @@ def _chosen_adjoint(
             return Stored()
         raise Refusal(reason)
     basis = adjoint.basis if adjoint is not None else None
-    return Polynomial(basis or (Basis.CHEBYSHEV if carries_momentum(algorithm) else Basis.POWERS))
+    return Polynomial(basis or (Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS))
 
 
 def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:
