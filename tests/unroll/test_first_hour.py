@@ -162,3 +162,19 @@ def test_layers_are_counted_from_one():
 )
 def test_products_and_quotients_print_as_what_they_are(build, text):
     assert str(build(us.Learnable(0.1, name="α"), us.Learnable(0.2, name="β"))) == text
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"algorithm": us.GradientDescent}, "give an instance"),
+        ({"algorithm": None}, "is no algorithm"),
+        ({"adjoint": "stored"}, "adjoint='stored'"),
+        ({"adjoint": us.Stored}, "expected Polynomial"),
+        ({"start": "zero"}, "start='zero'"),
+    ],
+)
+def test_wrong_kinds_of_parts_are_named(how, words):
+    arguments = {"algorithm": us.GradientDescent(), "depth": 3} | how
+    with pytest.raises(TypeError, match=words):
+        us.unroll(us.Fidelity(0.1) + us.Smoothness(0.9), **arguments)

@@ -24,10 +24,10 @@ from unspool.unroll.trace import Trace, trace
 
 def unroll(
     objective: Objective | Term,
-    algorithm: Algorithm,
+    algorithm: Any,
     depth: int | None = None,
-    start: Start | Tensor | None = None,
-    adjoint: Adjoint | None = None,
+    start: Any = None,
+    adjoint: Any = None,
 ) -> Unrolled:
     """Turn K steps of an algorithm on an objective into a trainable network.
 
@@ -55,8 +55,14 @@ def unroll(
         >>> net(torch.randn(5, 3), us.graph.ring(5)).shape
         torch.Size([5, 3])
     """
+    if not isinstance(algorithm, Algorithm):
+        raise TypeError(f"{algorithm!r} is no algorithm: give an instance, such as GradientDescent(step=0.5)")
+    if adjoint is not None and not isinstance(adjoint, Polynomial | Stored | Checkpointed | Implicit):
+        raise TypeError(f"adjoint={adjoint!r}: expected Polynomial(), Stored(), Checkpointed(every=) or Implicit()")
     if isinstance(start, Tensor):
         start = From(start)
+    if start is not None and not isinstance(start, Input | Zero | From):
+        raise TypeError(f"start={start!r}: expected Input(), Zero() or a tensor")
     return Unrolled(as_objective(objective), algorithm, depth, Input() if start is None else start, adjoint)
 
 
