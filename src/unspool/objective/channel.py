@@ -57,11 +57,6 @@ def negative(t: Map) -> Map:
     return -t
 
 
-def transpose(t: Map) -> Map:
-    """tᵀ."""
-    return t.mT if isinstance(t, Tensor) and t.ndim == 2 else t
-
-
 def as_matrix(t: Map, features: int, like: Map) -> Tensor:
     """t as a (features, features) tensor in the dtype and on the device of ``like``."""
     if isinstance(t, Tensor) and t.ndim == 2:

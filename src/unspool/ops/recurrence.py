@@ -133,8 +133,7 @@ def cache_bytes() -> int:
 def cache_pieces(x: Tensor, columns: int, whole_blocks: bool = False, block: int = 1) -> list[slice]:
     """Cut ``columns`` into pieces whose three buffers fit into half the cache; one piece where that does not help.
 
-    A sparse product gathers rows at random, which is much faster from the cache than from memory (benchmarks/propagate.py:
-    about 1.4 times on two cores). All hops of a piece run before the next piece starts.
+    A sparse product gathers rows at random, which is much faster from the cache than from memory. All hops of a piece run before the next piece starts.
     """
     per_column = 3 * x.shape[0] * x.element_size()
     # Rows of a piece fill whole cache lines: narrower ones are slower than no pieces when a neighbour fills the cache.

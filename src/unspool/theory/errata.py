@@ -86,15 +86,17 @@ def _erratum_2_factor(random: Random) -> Evidence:
         read_back_hops(torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64))
         outside = 0.0
     except Refusal:
-        outside = _closest_to_unreachable()
+        outside = _beside_unreachable(number(random, -5.0, 5.0))
     return Evidence(
         error, outside, "the sum S and the partial sums S − Σcₘ are invertible", "γ = (1, 1, −1) at η = 1/2"
     )
 
 
-def _closest_to_unreachable() -> float:
-    """How far two layers with η = 1/2 stay from γ = (1, 1, −1): γ₀ = α₂ = 1 forces γ₁ = γ₂ = 0."""
-    return float(torch.tensor([0.0, 1.0, -1.0]).norm())
+def _beside_unreachable(alpha: float) -> float:
+    """What γ₀ = α⁽²⁾ = 1 leaves of γ = (1, 1, −1): the layer before is cut off, so γ₁ = γ₂ = 0 whatever its α⁽¹⁾."""
+    last = 1.0
+    reached = torch.tensor([last, alpha * (1 - last), (1 - alpha) * (1 - last)], dtype=torch.float64)
+    return float((reached - torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64)).norm())
 
 
 def _erratum_4(random: Random) -> Evidence:

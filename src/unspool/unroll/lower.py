@@ -82,11 +82,6 @@ class LinearProblem(Problem):
 
     def gradient(self, h: HopPolynomial) -> HopPolynomial:
         """H P + L H Q + X R with L = scale · (I − S)."""
-        for term in self.objective.smooth_terms:
-            if not isinstance(term, QuadraticTerm):
-                raise CannotLower(
-                    f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()"
-                )
         stencil = self.objective.stencil(self.given)
         x = HopPolynomial({"x": self.one()}, self.basis)
         total = h.mapped(stencil.own) + x.mapped(stencil.given)
@@ -101,14 +96,10 @@ class LinearProblem(Problem):
         return v
 
     def one(self) -> Tensor:
-        """The coefficient of a signal by itself."""
-        return one_for(self.given)
-
-
-def one_for(given: Given) -> Tensor:
-    """The hop coefficients (1,) of a signal that has not moved, in the dtype of the coefficients."""
-    dtype = torch.float32 if given.x.dtype in (torch.bfloat16, torch.float16) else given.x.dtype
-    return torch.ones(1, dtype=dtype, device=given.x.device)
+        """The hop coefficients (1,) of a signal that has not moved, in the dtype of the coefficients."""
+        x = self.given.x
+        dtype = torch.float32 if x.dtype in (torch.bfloat16, torch.float16) else x.dtype
+        return torch.ones(1, dtype=dtype, device=x.device)
 
 
 def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> HopPolynomial:

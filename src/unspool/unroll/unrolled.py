@@ -107,8 +107,8 @@ class Unrolled(nn.Module):
 
     def _filled(self, x: Tensor, graph: Graph, layer: int, values: dict[Leaf, Tensor]) -> Problem:
         plain = Problem(self.objective, Given(x, graph, values), layer)
-        if isinstance(self.algorithm, Exact):
-            return plain
+        if not any(getattr(term, "per_step", False) for term in self.objective.terms):
+            return plain  # only a term that stands for φ/η needs to know the step
         step = self.algorithm.step_size(plain)
         return Problem(self.objective, Given(x, graph, values, step), layer)
 
