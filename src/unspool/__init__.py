@@ -47,6 +47,7 @@ from unspool.objective import (
     Ridge,
     RowSparse,
     RowSparseFidelity,
+    Schedule,
     Smoothness,
     SmoothTerm,
     Sparse,
@@ -88,7 +89,7 @@ __all__ = [
     "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "Diagonal", "EdgeSmoothness",
     "Exact", "Fidelity", "Fixed", "From", "Given", "GradientDescent", "Graph", "HopNetwork", "Implicit", "Input", "InverseLipschitz",
     "Learnable", "LowRank", "NonNegative", "Normalisation", "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient",
-    "QuadraticTerm", "ReadBack", "Refusal", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "SmoothTerm", "Smoothness", "Sparse",
+    "QuadraticTerm", "ReadBack", "Refusal", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
     "Stencil", "Stored", "Symmetric", "Term", "Trace", "Unrolled", "Zero", "algorithm", "graph", "minimise", "objective", "ops",
     "propagate", "read_back_hops", "unroll",
 ]  # fmt: skip

@@ -149,7 +149,14 @@ def test_graphs_do_not_stack():
     operator, x = sparse()[0], signal(9, 2)
     crow, col, val, hubs = operator.forward
     with pytest.raises(ValueError, match="vmap over graphs is not supported: all trials share one graph"):
-        vmap(lambda val: torch.ops.unspool.spmm_raw(crow, col, val, hubs, x))(torch.stack([val, val]))
+        vmap(lambda col: torch.ops.unspool.spmm_raw(crow, col, val, hubs, x))(torch.stack([col, col]))
+
+
+def test_entries_stack():
+    operator, x = sparse()[0], signal(9, 2)
+    crow, col, val, hubs = operator.forward
+    both = vmap(lambda val: torch.ops.unspool.spmm_raw(crow, col, val, hubs, x))(torch.stack([val, 2 * val]))
+    assert torch.allclose(both, torch.stack([operator @ x, 2 * (operator @ x)]))
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from torch import Tensor
 
+from unspool.algorithm.fused import FusedStep
 from unspool.objective import Coefficient, Fixed, Given, Objective, channel, check_proximable
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Leaf, as_coefficient
@@ -28,15 +29,23 @@ class Problem:
         objective: what is minimised.
         given: input, graph, values.
         layer: 1 for the first step.
+        fused: the gradient step in lowest terms, where the network knows it.
     """
 
     objective: Objective
     given: Given
     layer: int = 1
+    fused: FusedStep | None = field(default=None, kw_only=True)
 
     def gradient(self, h: Any) -> Any:
         """The gradient of the smooth terms at h."""
         return self.objective.gradient_at(h, self.given)
+
+    def descend(self, h: Any, step: Map) -> Any:
+        """h − step · ∇f(h), in lowest terms where the network knows them."""
+        if self.fused is not None and isinstance(h, Tensor) and self.given.graph.scale == 1.0:
+            return self.fused(h, self.given)
+        return h - times(self.gradient(h), step)
 
     def prox(self, v: Any, step: Map) -> Any:
         """The proximal operator of step times the other terms; v itself where there are none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_smooth, times
+from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_smooth
 from unspool.objective import Objective
 
 
@@ -31,4 +31,4 @@ class GradientDescent(SteppedAlgorithm):
     def advance(self, state: State, problem: Problem) -> State:
         """H − η ∇f(H)."""
         (h,) = state
-        return (h - times(problem.gradient(h), self.step_size(problem)),)  # eq. (5)
+        return (problem.descend(h, self.step_size(problem)),)  # eq. (5)

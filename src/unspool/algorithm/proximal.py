@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, times
+from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,4 +29,4 @@ class ProximalGradient(SteppedAlgorithm):
         """prox(H − η ∇f(H), η)."""
         (h,) = state
         step = self.step_size(problem)
-        return (problem.prox(h - times(problem.gradient(h), step), step),)  # eq. (9)
+        return (problem.prox(problem.descend(h, step), step),)  # eq. (9)

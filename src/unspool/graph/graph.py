@@ -226,6 +226,23 @@ class Graph:
             raise Refusal(self._no_laplacian)
         return self.smoother
 
+    def relaxed(self) -> Graph:
+        """The same graph with I − A standing in for BᵀB, so that layers written for undirected graphs run on it.
+
+        Directed graphs and random-walk normalisation have no BᵀB: steps of an objective can still be taken with A as it
+        is, as graph neural networks do, but they are no longer gradient steps of that objective. An undirected,
+        symmetrically normalised graph is returned as it is.
+
+        Example:
+            >>> import torch, unspool as us
+            >>> chain = us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3)
+            >>> us.unroll(us.Smoothness(1.0), us.GradientDescent(step=0.5), depth=2)(torch.eye(3), chain.relaxed()).shape
+            torch.Size([3, 3])
+        """
+        if self.smoother is self.operator and self.scale == 1.0:
+            return self
+        return _replaced(self, smoother=self.operator, scale=1.0, _exact_smoother=self._exact, _no_laplacian=None)
+
     # -- using -----------------------------------------------------------------------------------------------------
 
     def __matmul__(self, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
-from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
+from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Schedule, Values
 from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric
 from unspool.objective.objective import Objective, as_objective, check_proximable
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
@@ -28,6 +28,7 @@ __all__ = [
     "Ridge",
     "RowSparse",
     "RowSparseFidelity",
+    "Schedule",
     "SmoothTerm",
     "Smoothness",
     "Sparse",

@@ -1,17 +1,21 @@
 """Dropout whose masks are computed, not drawn: the same key gives the same mask, alone or among a thousand trials.
 
-Each element's fate is a hash of its place and a key made of (seed, epoch, place). Nothing is stored for the backward
-pass but the key, and CPU, GPU and stacked trials agree bit for bit.
+Each element's fate is a hash of its row, its column, a key and a call number. Nothing is stored for the backward
+pass but these, and CPU, GPU, stacked trials, dense and sparse inputs agree bit for bit.
 """
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from unspool.ops.kernels import noise_cpu
+
 # A well-mixing 32-bit finaliser (the constants are those of "lowbias32", found by C. Wellons' hash prospector, 2018).
-_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
-_GOLDEN = 0x9E3779B9 - (1 << 32)
+_GOLDEN = noise_cpu.GOLDEN
 
 
 def mix(bits: Tensor) -> Tensor:
@@ -23,8 +27,8 @@ def mix(bits: Tensor) -> Tensor:
         3
     """
     # Trap: >> on int32 keeps the sign; the masks make it a logical shift.
-    bits = (bits ^ ((bits >> 16) & 0xFFFF)) * _FIRST
-    bits = (bits ^ ((bits >> 15) & 0x1FFFF)) * _SECOND
+    bits = (bits ^ ((bits >> 16) & 0xFFFF)) * noise_cpu.FIRST
+    bits = (bits ^ ((bits >> 15) & 0x1FFFF)) * noise_cpu.SECOND
     return bits ^ ((bits >> 16) & 0xFFFF)
 
 
@@ -39,29 +43,138 @@ def key(
     """
     state = _word(0, device)
     for part in (seed, epoch, place):
-        word = _word(part, device)
-        state = mix((state + _GOLDEN) ^ word)
+        state = advance(state, _word(part, device))
     return state
 
 
-def keep_mask(shape: torch.Size | tuple[int, ...], rate: float | Tensor, key: Tensor) -> Tensor:
-    """Which elements survive: True with probability 1 − rate, decided by row, column and key alone."""
+def advance(key: Tensor, count: int | Tensor) -> Tensor:
+    """The key of call number ``count`` under a key: what :func:`dropout` computes inside its kernel.
+
+    Example:
+        >>> int(advance(key(0, 1, 2), 0)) == int(key(0, 1, 2))
+        False
+    """
+    return mix((key + _GOLDEN) ^ _word(count, key.device))
+
+
+def keep_mask(
+    shape: torch.Size | tuple[int, ...], rate: float | Tensor, key: Tensor, count: int | Tensor = 0
+) -> Tensor:
+    """Which elements survive: True with probability 1 − rate. The formula in plain torch, which the kernels must meet."""
     rows, cols = int(torch.Size(shape[:-1]).numel()), shape[-1]
     row = torch.arange(rows, dtype=torch.int32, device=key.device)
     col = torch.arange(cols, dtype=torch.int32, device=key.device) * _GOLDEN
     # Trap: hashing row ^ key gives keys that differ in low bits the same rows in another order.
-    bits = mix(mix(mix(row) ^ key)[:, None] + col).view(shape)
-    threshold = torch.as_tensor(rate, dtype=torch.float64, device=key.device) * 2.0**32 - 2.0**31
-    return bits.to(torch.float64) >= threshold
+    bits = mix(mix(mix(row) ^ advance(key, count))[:, None] + col).view(shape)
+    share = torch.as_tensor(rate, dtype=torch.float64, device=key.device)
+    return bits.to(torch.int64) >= (share * 2.0**32 - 2.0**31).ceil().clamp_max(2.0**31 - 1)
 
 
-def dropout(x: Tensor, rate: float | Tensor, key: Tensor) -> Tensor:
+# -- raw ops: (blocks, rows, columns), one rate, key and count per block ------------------------------------------------
+
+_LIBRARY = torch.library.Library("unspool", "FRAGMENT")
+_LIBRARY.define("dropout_raw(Tensor x, Tensor rate, Tensor key, Tensor count) -> Tensor")
+_LIBRARY.define("entries_raw(Tensor row, Tensor col, Tensor val, Tensor rate, Tensor key, Tensor count) -> Tensor")
+
+
+@torch.library.impl(_LIBRARY, "dropout_raw", "CompositeExplicitAutograd")
+def _dropout_now(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    return _kernels(x).drop(x, rate, key, count)
+
+
+@torch.library.impl(_LIBRARY, "entries_raw", "CompositeExplicitAutograd")
+def _entries_now(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    return _kernels(val).drop_entries(row, col, val, rate, key, count)
+
+
+_raw: Any = torch.ops.unspool.dropout_raw.default
+_entries: Any = torch.ops.unspool.entries_raw.default
+
+
+def _kernels(x: Tensor) -> ModuleType:
+    if x.is_cuda:
+        from unspool.ops.kernels import noise_cuda
+
+        return noise_cuda
+    return noise_cpu
+
+
+def _raw_fake(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+def _entries_fake(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    return val.new_empty(rate.shape[0], val.shape[0])
+
+
+def _blocks(x: Tensor, dim: int | None, trials: int) -> Tensor:
+    wide = x.movedim(dim, 0) if dim is not None else x[None].expand(trials, *x.shape)
+    return wide.reshape(wide.shape[0] * wide.shape[1], *wide.shape[2:])
+
+
+def _trials(op: Any, shared: int) -> Any:
+    """The rule that folds trials into blocks; the first ``shared`` arguments are the same for all trials."""
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+        if any(dim is not None for dim in in_dims[:shared]):
+            raise ValueError("vmap over sparse features is not supported: all trials share one input")
+        rest = (_blocks(a, d, info.batch_size) for a, d in zip(args[shared:], in_dims[shared:], strict=True))
+        out = op(*args[:shared], *rest)
+        return out.view(info.batch_size, out.shape[0] // max(info.batch_size, 1), *out.shape[1:]), 0
+
+    return rule
+
+
+torch.library.register_fake("unspool::dropout_raw", _raw_fake)
+torch.library.register_fake("unspool::entries_raw", _entries_fake)
+torch.library.register_vmap("unspool::dropout_raw", _trials(_raw, 0))
+torch.library.register_vmap("unspool::entries_raw", _trials(_entries, 3))
+
+
+class _Dropout(torch.autograd.Function):
+    """Linear in x and its own transpose: the backward pass drops the same elements of the gradient."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Any:
+        return _raw(x, rate, key, count)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return _Dropout.apply(grads[0], *ctx.saved_tensors), None, None, None
+
+
+@torch.library.custom_op("unspool::dropout", mutates_args=())
+def _compiled(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    return _kernels(x).drop(x, rate, key, count)
+
+
+def _compiled_setup(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs[1:])
+
+
+def _compiled_backward(ctx: Any, grad: Tensor) -> Any:
+    return _compiled(grad, *ctx.saved_tensors), None, None, None
+
+
+_compiled.register_fake(_raw_fake)
+_compiled.register_autograd(_compiled_backward, setup_context=_compiled_setup)
+torch.library.register_vmap("unspool::dropout", _trials(_compiled, 0))
+
+
+def dropout(x: Tensor, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Tensor:
     """Zero each element with probability ``rate`` and scale the rest by 1 / (1 − rate).
 
     Args:
         x: any tensor with at least one dimension.
         rate: a number in [0, 1), or a scalar tensor (one per trial under ``vmap``).
         key: from :func:`key`.
+        count: the number of this call under that key, so that a fresh mask needs no fresh key.
 
     Example:
         >>> import torch
@@ -70,11 +183,40 @@ def dropout(x: Tensor, rate: float | Tensor, key: Tensor) -> Tensor:
         >>> torch.equal(a, b), round(float(a.mean()), 1)
         (True, 1.0)
     """
+    rate, count = check_rate(rate, key), torch.as_tensor(count, dtype=torch.int64, device=key.device)
+    flat = x.reshape(1, -1, x.shape[-1])
+    function = _compiled if torch.compiler.is_compiling() else _Dropout.apply
+    return function(flat, rate[None], key[None], count[None]).view(x.shape)
+
+
+def drop_entries(
+    row: Tensor, col: Tensor, val: Tensor, rate: float | Tensor, key: Tensor, count: int | Tensor = 0
+) -> Tensor:
+    """What :func:`dropout` leaves of the stored entries of a sparse matrix; the zeros need no mask.
+
+    Args:
+        row: the row of each entry, int32.
+        col: its column, int32.
+        val: its value.
+        rate, key, count: as in :func:`dropout`.
+
+    Example:
+        >>> import torch
+        >>> dense = torch.tensor([[1.0, 0.0], [2.0, 3.0]])
+        >>> row, col = torch.tensor([0, 1, 1]).int(), torch.tensor([0, 0, 1]).int()
+        >>> kept = drop_entries(row, col, torch.tensor([1.0, 2.0, 3.0]), 0.5, key(0, 1, 2))
+        >>> torch.equal(kept, dropout(dense, 0.5, key(0, 1, 2))[row.long(), col.long()])
+        True
+    """
+    rate, count = check_rate(rate, key), torch.as_tensor(count, dtype=torch.int64, device=key.device)
+    return _entries(row, col, val, rate[None], key[None], count[None])[0]
+
+
+def check_rate(rate: float | Tensor, key: Tensor) -> Tensor:
+    """The rate as a tensor beside the key; numbers outside [0, 1) raise."""
     if not isinstance(rate, Tensor) and not 0 <= rate < 1:
         raise ValueError(f"dropout rate {rate}: expected a number in [0, 1)")
-    kept = 1 - torch.as_tensor(rate, dtype=x.dtype, device=x.device)
-    scale = 1 / kept.clamp_min(torch.finfo(x.dtype).eps)  # a tensor rate of 1 drops everything, gradients included
-    return torch.where(keep_mask(x.shape, rate, key), x * scale, torch.zeros_like(x))
+    return torch.as_tensor(rate, dtype=torch.float64 if not isinstance(rate, Tensor) else None, device=key.device)
 
 
 def _word(part: int | Tensor, device: torch.device | str | None) -> Tensor:

@@ -36,11 +36,23 @@ def _raw_fake(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -
 
 def _fold(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
     *matrices, x = args
-    refuse_stacked_graph(in_dims[:-1])
-    wide = x.movedim(in_dims[-1], 1) if in_dims[-1] is not None else x[:, None].expand(-1, info.batch_size, -1)
     op = _raw if len(matrices) == 4 else _compiled
+    values = [i for i, dim in enumerate(in_dims[:-1]) if dim is not None]
+    if values:
+        refuse_stacked_graph(tuple(dim for i, dim in enumerate(in_dims[:-1]) if i not in (2, 6)))
+        return _one_by_one(op, info.batch_size, in_dims, args), 0
+    wide = x.movedim(in_dims[-1], 1) if in_dims[-1] is not None else x[:, None].expand(-1, info.batch_size, -1)
     result = op(*matrices, wide.reshape(wide.shape[0], info.batch_size * wide.shape[2]))
     return result.view(result.shape[0], info.batch_size, wide.shape[2]), 1
+
+
+def _one_by_one(op: Any, trials: int, in_dims: tuple[int | None, ...], args: tuple[Tensor, ...]) -> Tensor:
+    """Trials whose matrices differ in their entries (dropout on sparse features) share no product."""
+    each = [
+        op(*(a if dim is None else a.select(dim, t) for a, dim in zip(args, in_dims, strict=True)))
+        for t in range(trials)
+    ]
+    return torch.stack(each)
 
 
 def refuse_stacked_graph(in_dims: tuple[int | None, ...]) -> None:

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from unspool.algorithm import Problem
 from unspool.algorithm.exact import check_strictly_convex, conjugate_gradients, hessian, separable, solve, solver_step
+from unspool.objective import QuadraticTerm
 from unspool.ops.polynomial import Basis
+from unspool.ops.solve import iterations, shifted_solve
 from unspool.refusal import Refusal
 
 
@@ -77,6 +79,9 @@ Adjoint = Polynomial | Stored | Checkpointed | Implicit
 
 def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit) -> Tensor:
     """The minimiser, attached to the coefficients and the input by the implicit function theorem."""
+    quick = _scalar_minimiser(problem, how)
+    if quick is not None:
+        return quick
     with torch.no_grad():
         h = solve(problem, start.detach(), how.tolerance, how.limit)
     if not torch.is_grad_enabled():
@@ -116,6 +121,25 @@ def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit) -> Tensor
         )
 
     return _Attach.apply(h, proximal_step(h), solve_fixed_point)
+
+
+def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
+    """The minimiser of a quadratic with fixed numbers for weights: one linear solve, differentiable and stackable as it is."""
+    if not problem.objective.quadratic or any(not isinstance(t, QuadraticTerm) for t in problem.objective.terms):
+        return None
+    stencil, graph = problem.objective.stencil(problem.given), problem.given.graph
+    if any(isinstance(t, Tensor) for t in (stencil.own, stencil.laplacian, stencil.given)):
+        return None
+    pull = stencil.laplacian * graph.scale
+    if stencil.own + pull <= abs(pull):
+        return None  # not strictly convex for every graph: the general path looks closer, or says so
+    p = stencil.own + pull
+    if how.limit < iterations(p, pull, how.tolerance or 1e-10):
+        return None  # the general path gives up in words
+    operator = graph.require_laplacian()
+    if not operator.symmetric:
+        raise Refusal("the exact minimiser is found by conjugate gradients, which need an undirected graph; build it with symmetrise=True, or unroll steps")
+    return shifted_solve(operator, problem.given.x * -stencil.given, p, pull, how.tolerance)
 
 
 class _Attach(torch.autograd.Function):

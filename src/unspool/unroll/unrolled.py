@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, Problem
 from unspool.algorithm.exact import check_minimiser
+from unspool.algorithm.fused import fused_step
 from unspool.graph import Graph, check_input, ring
 from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
 from unspool.objective.coefficient import Leaf
@@ -28,6 +29,7 @@ def unroll(
     depth: int | None = None,
     start: Any = None,
     adjoint: Any = None,
+    between: nn.Module | None = None,
 ) -> Unrolled:
     """Turn K steps of an algorithm on an objective into a trainable network.
 
@@ -38,6 +40,7 @@ def unroll(
         start: H⁽⁰⁾: ``Input()`` (the default), ``Zero()`` or a tensor.
         adjoint: how gradients flow: ``Polynomial()`` wherever the network is linear, else ``Stored()``; or
             ``Checkpointed(every=)``, or ``Implicit()``, which returns the exact minimiser.
+        between: a module that perturbs the iterate before each layer (dropout in training); steps are then stored.
 
     Returns:
         A module; ``net(x, graph)`` maps (..., nodes, features) to the same shape.
@@ -63,27 +66,33 @@ def unroll(
         start = From(start)
     if start is not None and not isinstance(start, Input | Zero | From):
         raise TypeError(f"start={start!r}: expected Input(), Zero() or a tensor")
-    return Unrolled(as_objective(objective), algorithm, depth, Input() if start is None else start, adjoint)
+    return Unrolled(as_objective(objective), algorithm, depth, Input() if start is None else start, adjoint, between)
 
 
 class Unrolled(nn.Module):
     """K steps of an algorithm on an objective; the only owner of parameters. Made by :func:`unroll`."""
 
     def __init__(
-        self, objective: Objective, algorithm: Algorithm, depth: int | None, start: Start, adjoint: Adjoint | None
+        self,
+        objective: Objective,
+        algorithm: Algorithm,
+        depth: int | None,
+        start: Start,
+        adjoint: Adjoint | None,
+        between: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.objective, self.algorithm, self.start = objective, algorithm, start
         self.depth = _checked_depth(algorithm, depth)
         algorithm.check(objective)
-        self.adjoint = _chosen_adjoint(objective, algorithm, adjoint, self.leaves)
+        self.adjoint = _chosen_adjoint(objective, algorithm, _with_between(between, adjoint), self.leaves)
+        self.between = between
+        self._fused = fused_step(objective, getattr(algorithm, "step", None))
         self._names = _named(self.leaves)
         self.coefficients = nn.ParameterDict()
         for leaf, name in self._names.items():
-            raw = leaf.start().to(torch.get_default_dtype())
-            self.coefficients[name] = nn.Parameter(
-                raw.expand(self.depth, *raw.shape).clone() if leaf.per_layer else raw
-            )
+            raw = leaf.start_layers(self.depth).to(torch.get_default_dtype())
+            self.coefficients[name] = nn.Parameter(raw, requires_grad=leaf.learnt)
         self._constant: dict[Any, dict[str, Tensor]] = {}  # hop coefficients of a network without parameters
 
     @property
@@ -106,11 +115,11 @@ class Unrolled(nn.Module):
         return self._filled(x, graph, layer, self.values(layer))
 
     def _filled(self, x: Tensor, graph: Graph, layer: int, values: dict[Leaf, Tensor]) -> Problem:
-        plain = Problem(self.objective, Given(x, graph, values), layer)
+        plain = Problem(self.objective, Given(x, graph, values), layer, fused=self._fused)
         if not any(getattr(term, "per_step", False) for term in self.objective.terms):
             return plain  # only a term that stands for φ/η needs to know the step
         step = self.algorithm.step_size(plain)
-        return Problem(self.objective, Given(x, graph, values, step), layer)
+        return Problem(self.objective, Given(x, graph, values, step), layer, fused=self._fused)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """H⁽ᴷ⁾ for signals X of shape (..., nodes, features)."""
@@ -188,6 +197,8 @@ class Unrolled(nn.Module):
 
     def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph, values: list[dict[Leaf, Tensor]]) -> Any:
         for k in layers:
+            if self.between is not None:
+                state = (self.between(state[0]), *state[1:])
             state = self.algorithm.advance(state, self._filled(x, graph, k, values[k - 1]))
         return state
 
@@ -233,6 +244,15 @@ class Unrolled(nn.Module):
             for k in range(1, self.depth + 1)
         ]
         return lower(self.algorithm, problems, self.start).parts
+
+
+def _with_between(between: nn.Module | None, adjoint: Adjoint | None) -> Adjoint | None:
+    """Perturbed steps are stored: they are no polynomial, and a recomputation would be perturbed anew."""
+    if between is None:
+        return adjoint
+    if not isinstance(adjoint, Stored | None):
+        raise Refusal(f"a module between the layers does not go with {adjoint}; use adjoint=Stored()")
+    return Stored()
 
 
 def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:

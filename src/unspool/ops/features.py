@@ -1,0 +1,138 @@
+"""Node features with few non-zeros (bags of words), kept sparse."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unspool.ops.dropout import drop_entries
+from unspool.ops.operator import Csr, Operator, row_of_entry
+from unspool.ops.spmm import spmm
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFeatures:
+    """A sparse matrix X of shape (nodes, features), in both orders, ready for X W and its gradient.
+
+    Made by :meth:`from_tensor` from a torch sparse tensor, a SciPy matrix or a dense tensor; immutable, and without
+    gradients of its own.
+
+    Example:
+        >>> import torch
+        >>> x = SparseFeatures.from_tensor(torch.tensor([[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]]))
+        >>> x
+        SparseFeatures(nodes=3, features=2, entries=2, float32, cpu)
+        >>> x @ torch.tensor([[1.0], [10.0]])
+        tensor([[20.],
+                [ 0.],
+                [ 1.]])
+    """
+
+    operator: Operator
+    rows: Tensor
+    rows_t: Tensor
+
+    @staticmethod
+    def from_tensor(x: Any) -> SparseFeatures:
+        """Read a torch tensor (sparse or dense) or a SciPy sparse matrix; explicit zeros are dropped."""
+        if not isinstance(x, Tensor):
+            if not hasattr(x, "tocoo"):
+                raise TypeError(f"features of type {type(x).__name__}: expected a torch tensor or a SciPy sparse matrix")
+            entries = x.tocoo()
+            index = torch.stack([torch.as_tensor(entries.row).long(), torch.as_tensor(entries.col).long()])
+            x = torch.sparse_coo_tensor(index, torch.as_tensor(entries.data), entries.shape)
+        if x.ndim != 2:
+            raise ValueError(f"features of shape {tuple(x.shape)}: expected (nodes, features)")
+        if not x.is_floating_point():
+            raise TypeError(f"features hold {str(x.dtype).removeprefix('torch.')}: expected floating-point numbers; call x.float()")
+        coo = x.detach().to_sparse_coo().coalesce()
+        kept = coo.values() != 0  # NaN is kept, and named by the check of the input
+        (row, col), value = coo.indices()[:, kept], coo.values()[kept]
+        shape = (int(x.shape[0]), int(x.shape[1]))
+        if value.dtype in (torch.bfloat16, torch.float16):
+            value = value.float()
+        return _made(Operator.from_entries(row, col, value, shape))
+
+    @property
+    def shape(self) -> torch.Size:
+        """(nodes, features)."""
+        return torch.Size(self.operator.shape)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the entries."""
+        return self.operator.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the entries live."""
+        return self.operator.device
+
+    @property
+    def values(self) -> Tensor:
+        """The entries that are not zero, row by row."""
+        return self.operator.forward.val
+
+    def to(self, target: torch.device | str | torch.dtype) -> SparseFeatures:
+        """The same features on another device or in another dtype."""
+        old = self.operator
+        if isinstance(target, torch.dtype):
+            return _made(old.to(values=(old.forward.val.to(target), old.transpose.val.to(target))))
+        return _made(old.to(torch.device(target)))
+
+    def dropped(self, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Operator:
+        """The matrix after dropout, as an operator: the same elements survive as in a dense matrix under the same key."""
+        a, b = self.operator.forward, self.operator.transpose
+        val = drop_entries(self.rows, a.col, a.val, rate, key, count)
+        val_t = drop_entries(b.col, self.rows_t, b.val, rate, key, count)
+        return Operator(Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val_t, b.hubs), self.operator.shape)
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        return spmm(self.operator, weight)
+
+    def to_dense(self) -> Tensor:
+        """As a plain tensor."""
+        return self.operator.to_dense()
+
+    def __repr__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        nodes, features = self.shape
+        return f"SparseFeatures(nodes={nodes}, features={features}, entries={self.values.numel()}, {dtype}, {self.device})"
+
+
+def _made(operator: Operator) -> SparseFeatures:
+    rows, rows_t = row_of_entry(operator.forward.crow), row_of_entry(operator.transpose.crow)
+    index = operator.forward.col.dtype
+    return SparseFeatures(operator, rows.to(index), rows_t.to(index))
+
+
+#: Features made from sparse tensors that are still alive: (weak reference, version, features) by id.
+_MADE: dict[int, tuple[weakref.ref[Tensor], int, SparseFeatures]] = {}
+
+
+def features_of(x: Any) -> Tensor | SparseFeatures:
+    """Dense tensors as they are; torch sparse tensors as :class:`SparseFeatures`, prepared once per tensor.
+
+    A tensor that was changed in place since (its version counter tells) is read anew.
+
+    Example:
+        >>> import torch
+        >>> x = torch.eye(3).to_sparse()
+        >>> features_of(x) is features_of(x)
+        True
+    """
+    if isinstance(x, SparseFeatures) or (isinstance(x, Tensor) and x.layout is torch.strided):
+        return x
+    if not isinstance(x, Tensor):
+        return SparseFeatures.from_tensor(x)
+    known = _MADE.get(id(x))
+    if known is not None and known[0]() is x and known[1] == x._version:
+        return known[2]
+    made = SparseFeatures.from_tensor(x)
+    name = id(x)
+    _MADE[name] = (weakref.ref(x, lambda _: _MADE.pop(name, None)), x._version, made)
+    return made

@@ -1,0 +1,86 @@
+"""Counter-based dropout on the CPU: the hash runs over pieces that stay in the cache, into buffers that are reused."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+FIRST, SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
+GOLDEN = 0x9E3779B9 - (1 << 32)
+_PIECE = 1 << 15  # elements
+
+
+def mix_(bits: Tensor, spare: Tensor) -> Tensor:
+    """Scramble int32 bits in place; ``spare`` has the same shape."""
+    # Trap: >> on int32 keeps the sign; the masks make it a logical shift.
+    for shift, mask, factor in ((16, 0xFFFF, FIRST), (15, 0x1FFFF, SECOND)):
+        torch.bitwise_right_shift(bits, shift, out=spare)
+        bits.bitwise_xor_(spare.bitwise_and_(mask)).mul_(factor)
+    torch.bitwise_right_shift(bits, 16, out=spare)
+    return bits.bitwise_xor_(spare.bitwise_and_(0xFFFF))
+
+
+def mix_int(bits: int) -> int:
+    """The same scramble on one Python integer, as a signed 32-bit number."""
+    bits &= 0xFFFFFFFF
+    for shift, factor in ((16, FIRST), (15, SECOND)):
+        bits = ((bits ^ (bits >> shift)) * factor) & 0xFFFFFFFF
+    bits ^= bits >> 16
+    return bits - ((bits >> 31) << 32)
+
+
+def advanced(key: Tensor, count: Tensor) -> int:
+    """The key of call number ``count``."""
+    return mix_int((int(key) + GOLDEN) ^ int(count))
+
+
+def limits(rate: Tensor) -> tuple[int, float]:
+    """The smallest hash that survives, and what survivors are multiplied with."""
+    value = float(rate)
+    threshold = min(-int(-(value * 2.0**32 - 2.0**31) // 1), 2**31 - 1)
+    return threshold, 1 / (1 - value) if value < 1 else 0.0
+
+
+def drop(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    """Zero elements of x, shape (blocks, rows, columns), by the rate and key of their block."""
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rows, cols = x.shape[1:]
+    step = max(_PIECE // max(cols, 1), 1)
+    column = torch.arange(cols, dtype=torch.int32, device=x.device) * GOLDEN
+    bits = torch.empty(min(step, rows), cols, dtype=torch.int32, device=x.device)
+    spare = torch.empty_like(bits)
+    for b in range(x.shape[0]):
+        threshold, scale = limits(rate[b])
+        row = row_hash(rows, advanced(key[b], count[b]), x.device)
+        for first in range(0, rows, step):
+            last = min(first + step, rows)
+            piece, room = bits[: last - first], spare[: last - first]
+            torch.add(row[first:last, None], column, out=piece)
+            mix_(piece, room)
+            part = out[b, first:last]
+            torch.mul(x[b, first:last], scale, out=part)
+            part.masked_fill_(piece < threshold, 0)
+    return out
+
+
+def drop_entries(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    """The entries ``val`` of a sparse matrix after dropout, one row per block."""
+    out = torch.empty(rate.shape[0], val.shape[0], dtype=val.dtype, device=val.device)
+    spare = torch.empty_like(col)
+    column = col * GOLDEN
+    rows = int(row.max()) + 1 if row.numel() else 0
+    for b in range(rate.shape[0]):
+        threshold, scale = limits(rate[b])
+        bits = row_hash(rows, advanced(key[b], count[b]), val.device)[row].add_(column)
+        mix_(bits, spare)
+        torch.mul(val, scale, out=out[b])
+        out[b].masked_fill_(bits < threshold, 0)
+    return out
+
+
+def row_hash(rows: int, key: int, device: torch.device) -> Tensor:
+    """One well-mixed word per row."""
+    # Trap: hashing row ^ key only once gives keys that differ in low bits the same rows in another order.
+    bits = torch.arange(rows, dtype=torch.int32, device=device)
+    spare = torch.empty_like(bits)
+    return mix_(mix_(bits, spare).bitwise_xor_(key), spare)
