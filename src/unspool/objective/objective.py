@@ -48,6 +48,7 @@ class Objective:
     """
 
     terms: tuple[Term, ...]
+    note: str = ""  # printed behind the formula, where it needs a word
 
     # -- structure -------------------------------------------------------------------------------------------------
 
@@ -166,7 +167,8 @@ class Objective:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        return "  +  ".join(t.formula() for t in self.terms)
+        formula = "  +  ".join(t.formula() for t in self.terms)
+        return f"{formula}   ({self.note})" if self.note else formula
 
     def __repr__(self) -> str:
         return f"Objective({self})"

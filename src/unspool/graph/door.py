@@ -1,0 +1,60 @@
+"""Edge lists as graphs, made once per list: the door for users of PyTorch Geometric."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unspool.graph.graph import Graph
+
+#: Graphs made from edge lists that are still alive, by the ids of the tensors: (references, versions, graph).
+_MADE: dict[tuple[Any, ...], tuple[tuple[Any, ...], tuple[int, ...], Graph]] = {}
+
+
+def graph_of(graph: Any, nodes: int, edge_weight: Any = None, dtype: torch.dtype | None = None) -> Graph:
+    """A graph as it is; an ``edge_index`` normalised as GCN does, and remembered as long as the tensor lives.
+
+    A list that was changed in place (its version counter tells) or is used with another number of nodes is read anew, so
+    the answer is always that of the list at hand.
+
+    Args:
+        graph: a :class:`Graph`, or integers of shape (2, edges).
+        nodes: how many nodes the signal has.
+        edge_weight: one weight per edge, for an edge list.
+        dtype: of the signal.
+
+    Example:
+        >>> import torch
+        >>> edges = torch.tensor([[0, 1], [1, 0]])
+        >>> graph_of(edges, 3) is graph_of(edges, 3)
+        True
+    """
+    if isinstance(graph, Graph):
+        if edge_weight is not None:
+            raise TypeError("a Graph carries its own weights; give them to Graph.from_edges(edge_index, weights=...)")
+        return graph
+    if not isinstance(graph, Tensor):
+        return _read(graph, nodes, edge_weight, dtype)
+    weighted = isinstance(edge_weight, Tensor)
+    if edge_weight is not None and not weighted:
+        return _read(graph, nodes, edge_weight, dtype)
+    if weighted and edge_weight.requires_grad:
+        raise TypeError("edge_weight requires gradients, but graphs hold fixed weights; detach it")
+    parts = (graph, edge_weight) if weighted else (graph,)
+    name = (*(id(p) for p in parts), nodes, dtype)
+    versions = tuple(p._version for p in parts)
+    known = _MADE.get(name)
+    if known is not None and known[1] == versions and all(r() is p for r, p in zip(known[0], parts, strict=True)):
+        return known[2]
+    made = _read(graph, nodes, edge_weight, dtype)
+    references = tuple(weakref.ref(p, lambda _: _MADE.pop(name, None)) for p in parts)
+    _MADE[name] = (references, versions, made)
+    return made
+
+
+def _read(edges: Any, nodes: int, weights: Any, dtype: torch.dtype | None) -> Graph:
+    made = Graph.from_edges(edges, nodes=nodes, weights=weights)
+    return made if dtype is None else made.to(dtype)

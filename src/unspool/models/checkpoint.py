@@ -1,0 +1,128 @@
+"""Saving a model and coming back: one file, written whole or not at all, read without unpickling code."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unspool.models import airgnn, appnp, dagnn, gcn, gcnii, gprgnn, jknet, mlp, ppnp, sgc, ugdgnn
+from unspool.models.model import Model
+from unspool.ops.polynomial import Basis
+from unspool.unroll import Checkpointed, Stored
+
+FORMAT = 1
+
+_MODELS: dict[str, type[Model]] = {
+    m.__name__: m
+    for m in (
+        sgc.SGC, ppnp.PPNP, appnp.APPNP, jknet.JKNet, gprgnn.GPRGNN, gcn.GCN, gcnii.GCNII, airgnn.AirGNN, dagnn.DAGNN,
+        ugdgnn.UGDGNN, mlp.MLP,
+    )
+}  # fmt: skip
+_CHOICES: dict[str, type[Enum]] = {
+    c.__name__: c
+    for c in (sgc.Side, jknet.Combine, gprgnn.HopStart, gcnii.Identity, ugdgnn.Channels, ugdgnn.Mixing, ugdgnn.Layers, Basis)
+}  # fmt: skip
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file: its name, its settings and its state dict.
+
+    The file appears under its name only when it is complete, so an interrupted run leaves the old one as it was.
+
+    Example:
+        >>> import tempfile, pathlib, unspool as us
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.pt"
+        >>> us.models.save(us.models.GCN(5, 3), file)
+        >>> us.models.load(file).out_features
+        3
+    """
+    name = type(model).__name__
+    if _MODELS.get(name) is not type(model):
+        raise TypeError(f"{name} is no model of this package; save its state_dict() with torch.save instead")
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
+    content = {"format": FORMAT, **_described(model), "state": model.state_dict()}
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Model:
+    """Read a model that :func:`save` wrote, in evaluation mode. Only tensors and plain values are read, never code."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
+    try:
+        content = torch.load(path, map_location=device, weights_only=True)
+    except Exception as problem:
+        raise ValueError(
+            f"{path} is no checkpoint of unspool, or is damaged ({type(problem).__name__}); save the model again"
+        ) from None
+    if not isinstance(content, dict) or "model" not in content or "state" not in content:
+        raise ValueError(f"{path} is no checkpoint of unspool: it holds no model; write it with unspool.models.save")
+    if content.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {content.get('format')}, this version reads {FORMAT}; update unspool")
+    try:
+        model = _built(content)
+        first = next((t for t in content["state"].values() if t.is_floating_point() and t.ndim), None)
+        model.to(device).to(first.dtype if first is not None else torch.get_default_dtype())
+        model.load_state_dict(content["state"])
+    except (KeyError, RuntimeError, TypeError, ValueError) as problem:
+        raise ValueError(f"{path} does not fit its own description: {problem}") from None
+    return model.eval()
+
+
+def _described(model: Model) -> dict[str, Any]:
+    origin = model.origin
+    return {
+        "model": type(model).__name__,
+        "in_features": model.in_features,
+        "out_features": model.out_features,
+        "settings": {name: _plain(value) for name, value in model.settings.items()},
+        "origin": _described(origin) if isinstance(origin, Model) else origin,
+    }
+
+
+def _built(content: dict[str, Any]) -> Model:
+    kind = _MODELS[content["model"]]
+    widths = (content["in_features"], content["out_features"])
+    settings = {name: _value(value) for name, value in content["settings"].items()}
+    origin = content["origin"]
+    if origin == "filter":
+        return ugdgnn.filter_shell(widths[0], settings["depth"], settings["basis"])
+    if origin is not None:
+        return kind.from_model(_built(origin))  # type: ignore[attr-defined]
+    return kind(*widths, **settings)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return {"choice": type(value).__name__, "value": value.value}
+    if isinstance(value, Checkpointed):
+        return {"adjoint": "Checkpointed", "every": value.every}
+    if isinstance(value, Stored):
+        return {"adjoint": "Stored"}
+    if value is None or isinstance(value, bool | int | float | str | list):
+        return value
+    raise TypeError(f"the setting {value!r} cannot be saved; save the model's state_dict() with torch.save instead")
+
+
+def _value(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "choice" in value:
+        return _CHOICES[value["choice"]](value["value"])
+    return Checkpointed(value["every"]) if value["adjoint"] == "Checkpointed" else Stored()

@@ -1,0 +1,45 @@
+"""One model as another: the hop coefficients of a trained network, and putting parts into a new model."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from unspool.models.model import Model
+from unspool.ops.polynomial import Basis
+from unspool.refusal import Refusal
+from unspool.spectral.basis import PolynomialBasis, convert
+from unspool.spectral.reading import Hops, read
+
+M = TypeVar("M", bound=Model)
+
+
+def power_hops(model: Any) -> Tensor:
+    """The coefficients c₀ ... c_K with propagation(X) = Σ Aᵏ X cₖ, in float64; refused for networks that are no polynomial."""
+    found = read(model.propagation)
+    if not isinstance(found, Hops):
+        raise Refusal(
+            f"{type(model).__name__} cannot be written with hop coefficients: its propagation is no polynomial of the graph; "
+            "SGC, APPNP, GPRGNN, UGDGNN and the linear-sum JKNet can"
+        )
+    if found.basis is Basis.CHEBYSHEV:
+        return convert(found.coefficients, PolynomialBasis.CHEBYSHEV, PolynomialBasis.HOPS)
+    return found.coefficients
+
+
+def number_hops(model: Any) -> Tensor:
+    """The same, where every coefficient is a single number."""
+    hops = power_hops(model)
+    if hops.ndim > 1:
+        raise Refusal(
+            f"the hop coefficients of this {type(model).__name__} are matrices, which a filter with numbers cannot hold; use UGDGNN.from_model"
+        )
+    return hops
+
+
+def adopt(made: M, p_pre: nn.Module, propagation: nn.Module, p_pos: nn.Module, source: Model) -> M:
+    """Put trained parts into a model and remember where they came from."""
+    made.p_pre, made.propagation, made.p_pos = p_pre, propagation, p_pos
+    made.origin = source
+    return made.train(source.training)

@@ -1,0 +1,105 @@
+"""Graph convolutions with ReLU between: the layers of GCN and of the nonlinear JKNets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from unspool.algorithm import ProximalGradient
+from unspool.graph import Graph, check_input
+from unspool.nn import Dropout, Start
+from unspool.nn.linear import begin
+from unspool.objective import NonNegative, Objective, Relaxed, Ridge, Smoothness
+from unspool.refusal import Refusal
+from unspool.unroll import Unrolled, unroll
+
+
+def convolution_objective(features: int) -> Objective:
+    """‖BH‖²_W + ‖H‖²_(I−W) + I(H ≥ 0) with a free W per layer: Table 1, row GCN."""
+    w = Relaxed(features, per_layer=True, name="W")
+    return Smoothness(1.0, metric=w) + Ridge(1.0, metric=1 - w) + NonNegative()
+
+
+class Convolutions(nn.Module):
+    r"""Layers :math:`H \leftarrow \mathrm{ReLU}(A H W + b)`; the first has no W, because the encoder ends in one.
+
+    Where widths do not change and b = 0, the layers are proximal gradient steps (:meth:`as_unrolled`). A W that changes
+    the width has no place in an objective, whose H has one width: it re-encodes between two problems (docs/errata.md, 4).
+
+    Args:
+        widths: channels after each layer.
+        dropout: rate before each layer but the first.
+        bias: whether layers have a b.
+        open_end: whether the last layer is linear.
+        batch_norm: normalise hidden layers over the nodes.
+    """
+
+    role = "convolution"
+
+    def __init__(
+        self, widths: Sequence[int], dropout: float, bias: bool, open_end: bool = True, batch_norm: bool = False
+    ) -> None:
+        super().__init__()
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        self.weights = nn.ParameterList(nn.Parameter(torch.empty(a, b)) for a, b in pairs)
+        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(w)) for w in widths) if bias else None
+        self.norms = nn.ModuleList(nn.BatchNorm1d(w) for w in widths[:-1]) if batch_norm else None
+        for weight in self.weights:
+            begin(weight, None, Start.GLOROT)
+        self.dropout = Dropout(dropout)
+        self.open_end, self.depth = open_end, len(widths)
+
+    def layers(self, x: Tensor, graph: Graph) -> Iterator[Tensor]:
+        """The output of each layer in turn."""
+        check_input(x, graph)
+        h = x
+        for k in range(self.depth):
+            if k > 0:
+                h = self.dropout(h) @ self.weights[k - 1]
+            h = graph @ h
+            if self.biases is not None:
+                h = h + self.biases[k]
+            if k + 1 < self.depth and self.norms is not None:
+                h = self.norms[k](h)
+            if k + 1 < self.depth or not self.open_end:
+                h = torch.relu(h)
+            yield h
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        """The output of the last layer."""
+        h = x
+        for h in self.layers(x, graph):  # noqa: B007 - the last one counts
+            pass
+        return h
+
+    @property
+    def objective(self) -> Objective:
+        """The problem of the square layers."""
+        width = self.weights[0].shape[0] if len(self.weights) else 1
+        return convolution_objective(int(width))
+
+    def as_unrolled(self) -> Unrolled:
+        """The ReLU layers as K steps of proximal gradient descent on :attr:`objective`, weights copied.
+
+        Refused where a width changes before the last layer, or a bias is not zero: such layers minimise nothing.
+        """
+        count = self.depth - 1 if self.open_end else self.depth
+        square = [w for w in list(self.weights)[: count - 1]]
+        if count < 1:
+            raise Refusal("a single linear layer has no ReLU step to unroll")
+        if any(w.shape[0] != w.shape[1] for w in square):
+            raise Refusal("a layer changes the width, and an objective has one width: only square layers are steps")
+        if self.biases is not None and any(bool((b != 0).any()) for b in list(self.biases)[:count]):
+            raise Refusal("a layer has a bias, which the objective of Table 1 does not know; build with bias=False")
+        if self.norms is not None:
+            raise Refusal("batch normalisation is no step on an objective")
+        width = int(square[0].shape[0]) if square else 1
+        net = unroll(convolution_objective(width), ProximalGradient(step=0.5), count)
+        with torch.no_grad():
+            eye = torch.eye(width, dtype=self.dropout.rate.dtype)
+            stack = [eye, *(w.detach().cpu() for w in square)]
+            net.coefficients["W"].copy_(torch.stack([s.to(net.coefficients["W"].dtype) for s in stack]))
+        like = square[0] if square else self.dropout.rate
+        return net.to(like.device, like.dtype)

@@ -1,0 +1,88 @@
+"""DAGNN: deep adaptive graph neural network (Liu et al., 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from unspool.graph import Graph, check_input
+from unspool.models.model import Model
+from unspool.nn import Linear, Perceptron
+from unspool.objective import Fidelity, Learnable, Objective, Smoothness
+
+
+class DAGNN(Model):
+    r"""A perceptron, K hops, and a gate per node and hop: :math:`\sum_{k=0}^K \sigma(A^k X s + t)\, \odot A^k X`.
+
+    The paper compares with DAGNN but derives no problem for it. With gates that are the same at every node it is a GPRGNN,
+    so the nearest problem is :math:`\alpha\lVert H-X\rVert^2 + (1-\alpha)\lVert BH\rVert^2` with untied α; gates that differ
+    from node to node minimise no objective of this family.
+
+    Args:
+        in_features, out_features: channels of the input and of the output.
+        hidden: width of the perceptron.
+        depth: K, the number of hops.
+        dropout: rate on the inputs of both layers.
+        batch_norm: normalise the hidden layer over the nodes (the authors do on ogbn-arxiv).
+
+    Example:
+        >>> import torch, unspool as us
+        >>> model = us.models.DAGNN(5, 3)
+        >>> print(model.objective)
+        αₖ ‖H − X‖²  +  (1 − αₖ) ‖B H‖²   (nearest problem: exact only for gates that are the same at every node)
+        >>> model(torch.eye(5), us.graph.ring(5)).shape
+        torch.Size([5, 3])
+    """
+
+    reading = "not derived in the paper; nearest problem: GPRGNN's, exact for gates that are the same at every node"
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        hidden: int = 64,
+        depth: int = 10,
+        dropout: float = 0.8,
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__(in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, batch_norm=batch_norm)
+        self.p_pre = Perceptron([in_features, hidden, out_features], dropout, batch_norm=batch_norm)
+        self.propagation = GatedHops(out_features, depth)
+        self.p_pos = nn.Identity()
+
+    @property
+    def objective(self) -> Objective:
+        """GPRGNN's problem, with a note that it is only the nearest one."""
+        alpha = Learnable(0.5, per_layer=True, name="α")
+        nearest = "nearest problem: exact only for gates that are the same at every node"
+        return replace(Fidelity(alpha) + Smoothness(1 - alpha), note=nearest)
+
+
+class GatedHops(nn.Module):
+    """Σₖ σ(Aᵏ X s + t) ⊙ Aᵏ X with one gate (s, t) for all hops.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> GatedHops(3, depth=2)(torch.ones(4, 3), us.graph.ring(4)).shape
+        torch.Size([4, 3])
+    """
+
+    role = "gate"
+
+    def __init__(self, features: int, depth: int) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+        self.gate, self.depth = Linear(features, 1), depth
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        """The gated sum."""
+        check_input(x, graph)
+        hop, total = x, torch.sigmoid(self.gate(x)) * x
+        for _ in range(self.depth):
+            hop = graph @ hop
+            total = total + torch.sigmoid(self.gate(hop)) * hop
+        return total

@@ -1,0 +1,142 @@
+"""GPRGNN: generalised PageRank graph neural network (Chien et al., 2021)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool.models.convert import adopt, number_hops
+from unspool.models.model import Model, check_share
+from unspool.nn import Perceptron
+from unspool.objective import Fidelity, Learnable, Objective, Smoothness
+from unspool.unroll import HopNetwork
+
+
+class HopStart(Enum):
+    """Where the hop coefficients γ₀ ... γ_K of GPRGNN begin, by the names its authors use.
+
+    ``PPR``: γₖ = α(1−α)ᵏ, the last (1−α)ᴷ (APPNP). ``SGC``: one hop only, the last. ``NPPR``: αᵏ, scaled to Σ|γ| = 1.
+    ``RANDOM``: uniform, scaled to Σ|γ| = 1. ``WARM``: values of one's own.
+    """
+
+    PPR = "ppr"
+    SGC = "sgc"
+    NPPR = "nppr"
+    RANDOM = "random"
+    WARM = "warm"
+
+
+class GPRGNN(Model):
+    r"""A perceptron whose predictions pass a learnt filter: :math:`\sum_{k=0}^K \gamma_k A^k X`.
+
+    Proposition 6: K gradient steps of size 1/2 on :math:`\alpha\lVert H-X\rVert^2 + (1-\alpha)\lVert BH\rVert^2` with its own α in
+    every layer, where Σγ = 1 and no partial sum is 1; any other γ with Σγ ≠ 0 is such a network times the number Σγ
+    (docs/errata.md, 2). ``model.propagation.read_back()`` gives the α's. γ is free in sign and size.
+
+    Args:
+        in_features, out_features: channels of the input and of the output.
+        hidden: width of the perceptron.
+        depth: K, the number of hops.
+        teleport: α of the start.
+        dropout: rate on the inputs of both layers.
+        propagation_dropout: rate on the perceptron's output, before the hops.
+        bias: whether the layers have one.
+        start: how γ begins.
+        warm: γ itself, for ``HopStart.WARM``.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> model = us.models.GPRGNN(5, 3, depth=2)
+        >>> print(model.objective)
+        αₖ ‖H − X‖²  +  (1 − αₖ) ‖B H‖²
+        >>> model.propagation.hops().detach().numpy().round(2)
+        array([0.1 , 0.09, 0.81], dtype=float32)
+    """
+
+    reading = "K gradient steps of size 1/2 with untied α, where Σγ = 1; otherwise times Σγ (Proposition 6, erratum 2)"
+    propagation: HopNetwork
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        hidden: int = 64,
+        depth: int = 10,
+        teleport: float = 0.1,
+        dropout: float = 0.5,
+        propagation_dropout: float = 0.5,
+        bias: bool = True,
+        start: HopStart = HopStart.PPR,
+        warm: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(
+            in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout,
+            propagation_dropout=propagation_dropout, bias=bias, start=start, warm=None if warm is None else list(warm),
+        )  # fmt: skip
+        check_share("teleport", teleport)
+        self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias, after=propagation_dropout)
+        self.propagation = HopNetwork(hop_start(start, depth, teleport, warm))
+        self.p_pos = nn.Identity()
+
+    @property
+    def objective(self) -> Objective:
+        """α‖H − X‖² + (1 − α)‖BH‖² with one α per layer."""
+        alpha = Learnable(self.settings["teleport"], per_layer=True, name="α")
+        return Fidelity(alpha) + Smoothness(1 - alpha)
+
+    @classmethod
+    def from_model(cls, model: Any) -> GPRGNN:
+        """The GPRGNN that computes what another model computes, with its trained weights: APPNP, SGC or a GPRGNN.
+
+        Example:
+            >>> import torch, unspool as us
+            >>> appnp, graph, x = us.models.APPNP(5, 3).eval(), us.graph.ring(5), torch.eye(5)
+            >>> torch.allclose(us.models.GPRGNN.from_model(appnp).eval()(x, graph), appnp(x, graph), atol=1e-6)
+            True
+        """
+        hops = number_hops(model)
+        made = cls(
+            model.in_features, model.out_features, depth=hops.numel() - 1, start=HopStart.WARM, warm=hops.tolist()
+        )
+        like = next(model.parameters())
+        made.propagation.to(like.device, like.dtype)
+        with torch.no_grad():
+            made.propagation.coefficients.copy_(hops)  # in full precision
+        return adopt(made, copy.deepcopy(model.p_pre), made.propagation, copy.deepcopy(model.p_pos), model)
+
+
+def hop_start(start: HopStart, depth: int, teleport: float, warm: Sequence[float] | None = None) -> Tensor:
+    """The coefficients γ₀ ... γ_K before training.
+
+    Example:
+        >>> hop_start(HopStart.NPPR, 2, 0.5)
+        tensor([0.5714, 0.2857, 0.1429], dtype=torch.float64)
+    """
+    if not isinstance(start, HopStart):
+        raise TypeError(f"start={start!r}: expected one of {', '.join(f'HopStart.{s.name}' for s in HopStart)}")
+    if depth < 1:
+        raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+    k = torch.arange(depth + 1, dtype=torch.float64)
+    if start is HopStart.PPR:
+        gamma = teleport * (1 - teleport) ** k
+        gamma[-1] = (1 - teleport) ** depth
+        return gamma
+    if start is HopStart.SGC:
+        return (k == depth).to(torch.float64)
+    if start is HopStart.WARM:
+        if warm is None or len(warm) != depth + 1:
+            raise ValueError(f"HopStart.WARM needs warm= with {depth + 1} numbers, γ₀ to γ_{depth}")
+        return torch.as_tensor(warm, dtype=torch.float64)
+    if start is HopStart.NPPR:
+        gamma = torch.as_tensor(teleport, dtype=torch.float64) ** k
+    else:
+        bound = math.sqrt(3 / (depth + 1))
+        gamma = torch.empty(depth + 1, dtype=torch.float64).uniform_(-bound, bound)
+    return gamma / gamma.abs().sum()

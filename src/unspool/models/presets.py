@@ -1,0 +1,152 @@
+"""How each model is run: the paper's own last table, and the settings of each model's authors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from unspool.models import preset_tables as tables
+from unspool.models.model import Model
+from unspool.refusal import Refusal
+
+
+class Select(Enum):
+    """Which epoch's weights are kept."""
+
+    VALIDATION_LOSS = "lowest validation loss"
+    VALIDATION_ACCURACY = "highest validation accuracy, then lowest loss"
+    LAST = "the last epoch"
+
+
+class Stop(Enum):
+    """When training ends before its last epoch."""
+
+    NEVER = "never"
+    PATIENCE = "no improvement for `patience` epochs"
+    ABOVE_MEAN = "validation loss above the mean of the last `patience` epochs, not before epoch `earliest`"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Everything that decides a training run but the data and the seed.
+
+    Attributes:
+        model: the class.
+        name: ``paper`` or ``official``.
+        dataset: which column it was read from.
+        settings: keyword arguments of the model.
+        rate: learning rate of Adam.
+        decay: weight decay by parameter group (:meth:`~unspool.models.Model.parameter_groups`); groups not named have none.
+        epochs: the most there are.
+        select, stop, patience, earliest: which epoch counts and when to end.
+        normalise_features: whether rows of X are scaled to sum 1.
+        search: values still to be chosen on validation data, where the source gives only a grid.
+        unstated: choices that the source leaves open and we made.
+    """
+
+    model: type[Model]
+    name: str
+    dataset: str
+    settings: Mapping[str, Any]
+    rate: float
+    decay: Mapping[str, float]
+    epochs: int
+    select: Select = Select.VALIDATION_LOSS
+    stop: Stop = Stop.NEVER
+    patience: int = 100
+    earliest: int = 0
+    normalise_features: bool = True
+    search: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    unstated: tuple[str, ...] = ()
+
+    def build(self, in_features: int, out_features: int, **changes: Any) -> Model:
+        """The model with these settings."""
+        return self.model(in_features, out_features, **{**self.settings, **changes})
+
+    def groups(self, model: Model) -> list[dict[str, Any]]:
+        """Parameter groups for ``torch.optim.Adam``, each with its own weight decay.
+
+        Example:
+            >>> import torch, unspool as us
+            >>> how = us.models.preset(us.models.GPRGNN, "cora", "official")
+            >>> model = how.build(1433, 7)
+            >>> [(g["name"], g["weight_decay"]) for g in how.groups(model)]
+            [('first', 0.0005), ('linear', 0.0005), ('hops', 0.0)]
+            >>> optimiser = torch.optim.Adam(how.groups(model), lr=how.rate)
+        """
+        return [
+            {"name": role, "params": parameters, "weight_decay": self.decay.get(role, 0.0)}
+            for role, parameters in model.parameter_groups().items()
+        ]
+
+
+def preset(model: type[Model], dataset: str, name: str = "paper") -> Preset:
+    """The preset of a model on a dataset.
+
+    Args:
+        model: the class, such as ``us.models.GPRGNN``.
+        dataset: ``cora``, ``citeseer``, ``pubmed``, ``cs``, ``physics``, ``photo`` or ``arxiv``.
+        name: ``paper`` (Table 4; models without a column get the paper's grid in ``search``) or ``official``.
+
+    Example:
+        >>> import unspool as us
+        >>> how = us.models.preset(us.models.UGDGNN, "Cora")
+        >>> how.rate, how.settings["depth"], how.settings["dropout"]
+        (0.005, 5, 0.8)
+    """
+    if not (isinstance(model, type) and issubclass(model, Model)):
+        raise TypeError(f"{model!r} is no model class; give one such as models.GPRGNN")
+    data = dataset.lower().removeprefix("ogbn-").replace("coauthor-", "").replace("amazon-", "")
+    if data not in tables.DATASETS:
+        raise ValueError(f"no preset for the dataset {dataset!r}; there are presets for {', '.join(tables.DATASETS)}")
+    if name == "paper":
+        return _paper(model, data)
+    if name == "official":
+        return _official(model, data)
+    raise ValueError(f"no preset called {name!r}: there are 'paper' and 'official'")
+
+
+def _paper(model: type[Model], data: str) -> Preset:
+    """Table 4. Decay on weight matrices, none on hop coefficients; 1000 epochs."""
+    row = tables.PAPER.get(model.__name__, {}).get(data)
+    search: dict[str, tuple[float, ...]] = {}
+    if row is None:
+        search = dict(tables.PAPER_GRID)
+        if "depth" not in _arguments(model):
+            del search["depth"]
+        rate, decay, drop, depth, teleport = 0.01, 5e-4, 0.5, 10, None
+        if model.__name__ == "PPNP":
+            search["teleport"], teleport = tables.PAPER_TELEPORT, 0.1
+    else:
+        rate, decay, drop, depth, teleport = row
+    wanted = {"hidden": 64, "dropout": drop, "depth": depth, "teleport": teleport}
+    settings = {k: v for k, v in wanted.items() if v is not None and k in _arguments(model)}
+    if model.__name__ == "GPRGNN":
+        settings["propagation_dropout"] = drop
+    return Preset(
+        model, "paper", data, settings, rate, dict.fromkeys(("first", "linear", "convolution", "gate"), decay),
+        epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.UNSTATED,
+    )  # fmt: skip
+
+
+def _official(model: type[Model], data: str) -> Preset:
+    entry = tables.official(model.__name__, data)
+    if entry is None:
+        raise Refusal(
+            f"{model.__name__} has no official setting on {data}: its authors publish none that we know; use the preset 'paper'"
+        )
+    plan: dict[str, Any] = dict(entry)
+    settings, rate, decay = plan.pop("settings"), plan.pop("rate"), plan.pop("decay")
+    select, stop = Select[plan.pop("select", "VALIDATION_LOSS")], Stop[plan.pop("stop", "NEVER")]
+    return Preset(
+        model, "official", data, settings, rate, decay, plan.pop("epochs"), select, stop,
+        normalise_features=data != "arxiv", **plan,
+    )  # fmt: skip
+
+
+def _arguments(model: type[Model]) -> set[str]:
+    import inspect
+
+    return set(inspect.signature(model.__init__).parameters)

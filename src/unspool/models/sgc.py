@@ -1,0 +1,59 @@
+"""SGC: simplified graph convolution (Wu et al., 2019)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from torch import nn
+
+from unspool.algorithm import GradientDescent
+from unspool.models.model import Model
+from unspool.nn import Bias, Linear
+from unspool.nn.flatten import Densify
+from unspool.objective import Smoothness
+from unspool.unroll import unroll
+
+
+class Side(Enum):
+    """Where a weight matrix stands that commutes with the graph: before the propagation or after it."""
+
+    PRE = "pre"
+    POS = "pos"
+
+
+class SGC(Model):
+    r"""A fixed low-pass filter and one linear layer: :math:`A^K X W + b`.
+
+    Proposition 3: K gradient steps of size 1/2 on :math:`\lVert BH\rVert_T^2 + \lVert H\rVert_{I-T}^2` with
+    :math:`W = \prod_k T^{(k)}`. In the second reading, which is how it runs here, T = I and W belongs to p_pre or
+    p_pos; all three give the same function.
+
+    Args:
+        in_features, out_features: channels of the input and of the output.
+        depth: K, the number of hops.
+        bias: whether there is a b.
+        weights: ``Side.PRE`` multiplies first (few channels travel); with ``Side.POS``, ``model.propagation(x, graph)`` can be
+            computed once and ``model.p_pos`` trained alone, as the authors do.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> model = us.models.SGC(5, 3, depth=2)
+        >>> print(model.objective)
+        ‖B H‖²
+        >>> model(torch.eye(5), us.graph.ring(5)).shape
+        torch.Size([5, 3])
+    """
+
+    reading = "K gradient steps of size 1/2 on ‖B H‖², with W in p_pre or p_pos (Proposition 3, second reading)"
+
+    def __init__(
+        self, in_features: int, out_features: int, *, depth: int = 2, bias: bool = True, weights: Side = Side.PRE
+    ) -> None:
+        super().__init__(in_features, out_features, depth=depth, bias=bias, weights=weights)
+        self.propagation = unroll(Smoothness(1.0), GradientDescent(step=0.5), depth)
+        if weights is Side.PRE:
+            self.p_pre = Linear(in_features, out_features, bias=False)
+            self.p_pos = Bias(out_features) if bias else nn.Identity()
+        else:
+            self.p_pre = Densify()
+            self.p_pos = Linear(in_features, out_features, bias)

@@ -1,0 +1,59 @@
+"""Dropout with masks that are counted, not drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool.ops.dropout import check_rate, dropout, key
+from unspool.ops.features import SparseFeatures
+
+
+class Dropout(nn.Module):
+    """Zero each element with probability ``rate`` in training, and scale the rest by 1 / (1 − rate).
+
+    The mask is a hash of (key, number of the call, row, column). The key is taken from torch's generator when the module is
+    made, the number counts calls in training; both are buffers. So ``torch.manual_seed`` before building fixes all masks,
+    a loaded state dict continues where the saved one stopped, stacked trials have masks of their own, and nothing is
+    kept for the backward pass. Sparse features lose the same elements as dense ones.
+
+    Args:
+        rate: a number in [0, 1); 0 makes the module do nothing.
+
+    Example:
+        >>> import torch
+        >>> _ = torch.manual_seed(0)
+        >>> drop = Dropout(0.5)
+        >>> first, second = drop(torch.ones(100, 10)), drop(torch.ones(100, 10))
+        >>> torch.equal(first, second), bool((drop.eval()(torch.ones(2)) == 1).all())
+        (False, True)
+    """
+
+    rate: Tensor
+    key: Tensor
+    count: Tensor
+
+    def __init__(self, rate: float = 0.5) -> None:
+        super().__init__()
+        self.active = float(rate) > 0
+        seed = torch.randint(2**31, (), dtype=torch.int64)
+        self.register_buffer("rate", check_rate(rate, seed).to(torch.float32))
+        self.register_buffer("key", key(seed, 0, 0))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Any) -> Any:
+        """Drop elements of a tensor, or of sparse features (giving an operator)."""
+        if not self.training or not self.active:
+            return x.operator if isinstance(x, SparseFeatures) else x
+        # Trap: the backward pass needs this call's number, and the buffer moves on.
+        now = self.count.clone()
+        self.count.add_(1)
+        if isinstance(x, SparseFeatures):
+            return x.dropped(self.rate, self.key, now)
+        return dropout(x, self.rate, self.key, now)
+
+    def extra_repr(self) -> str:
+        """The rate."""
+        return f"rate={float(self.rate):.4g}" if self.rate.ndim == 0 else "stacked"

@@ -1,0 +1,93 @@
+"""Linear maps on channels, from dense or sparse features."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool.ops.features import SparseFeatures
+from unspool.ops.operator import Operator
+from unspool.ops.spmm import spmm
+
+
+class Start(Enum):
+    """How weights begin: ``UNIFORM`` within ±1/√in (torch's own), ``GLOROT`` within ±√(6/(in + out)) with zero bias."""
+
+    UNIFORM = "uniform"
+    GLOROT = "glorot"
+
+
+def begin(weight: Tensor, bias: Tensor | None, start: Start) -> None:
+    """Fill a weight of shape (..., in, out) and its bias."""
+    fan_in, fan_out = weight.shape[-2:]
+    bound = math.sqrt(6 / (fan_in + fan_out)) if start is Start.GLOROT else 1 / math.sqrt(max(fan_in, 1))
+    with torch.no_grad():
+        weight.uniform_(-bound, bound)
+        if bias is not None and start is Start.GLOROT:
+            bias.zero_()
+        elif bias is not None:
+            bias.uniform_(-bound, bound)
+
+
+class Linear(nn.Module):
+    """X W + b, with W stored as it is written: shape (in, out).
+
+    Args:
+        in_features, out_features: the two widths.
+        bias: whether there is a b.
+        start: how the weights begin.
+
+    Example:
+        >>> import torch
+        >>> layer = Linear(5, 2)
+        >>> x = torch.eye(5)
+        >>> torch.allclose(layer(x), layer(SparseFeatures.from_tensor(x)))
+        True
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, start: Start = Start.UNIFORM) -> None:
+        super().__init__()
+        if in_features < 1 or out_features < 1:
+            raise ValueError(f"a layer from {in_features} to {out_features} features: both must be at least 1")
+        self.weight = nn.Parameter(torch.empty(in_features, out_features))
+        self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
+        begin(self.weight, self.bias, start)
+
+    def forward(self, x: Any) -> Tensor:
+        """X W + b for a tensor, sparse features, or the operator that dropout made of them."""
+        check_width(x, self.weight.shape[0])
+        product = spmm(x.operator, self.weight) if isinstance(x, SparseFeatures | Operator) else x @ self.weight
+        return product if self.bias is None else product + self.bias
+
+    def extra_repr(self) -> str:
+        """The widths."""
+        bias = "" if self.bias is not None else ", bias=False"
+        return f"{self.weight.shape[-2]}, {self.weight.shape[-1]}{bias}"
+
+
+class Bias(nn.Module):
+    """H + b.
+
+    Example:
+        >>> import torch
+        >>> Bias(2)(torch.ones(1, 2))
+        tensor([[1., 1.]], grad_fn=<AddBackward0>)
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(features))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """H + b."""
+        return h + self.bias
+
+
+def check_width(x: Any, features: int) -> None:
+    """Raise one sentence when x has another number of features."""
+    if x.shape[-1] != features:
+        raise ValueError(f"x has {x.shape[-1]} features, but the model was built for {features}")
