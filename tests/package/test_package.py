@@ -19,7 +19,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 def modules():
     found = pkgutil.walk_packages(us.__path__, "unspool.")
-    return [m.name for m in found if m.name != "unspool.ops.kernels.cuda"]
+    return [m.name for m in found if not m.name.endswith("cuda")]  # Triton needs a GPU
 
 
 def test_importing_is_light():

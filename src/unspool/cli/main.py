@@ -84,6 +84,35 @@ def verify(seed: int, trials: int, as_json: bool) -> None:
         sys.exit(1)
 
 
+@cli.command()
+@click.argument("checkpoint", type=click.Path(path_type=Path))
+@click.option(
+    "--edges",
+    type=click.Path(path_type=Path),
+    help="The graph: text with two columns of node ids and perhaps a weight, or .npz with edge_index.",
+)
+@click.option(
+    "--out",
+    default="out/spectrum.png",
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where the picture goes (.png, .svg or .pdf).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+def spectrum(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
+    """Show what a trained model does to each graph frequency.
+
+    Prints the problem that the model solves, its frequency response and its hop coefficients, and draws them. With
+    --edges the picture shows the graph's own frequencies and where the energy of white noise goes; models that are not
+    linear are measured on that graph. Edges are taken to run both ways.
+
+    Example: unspool spectrum model.pt --edges edges.csv --out out/spectrum.png
+    """
+    from unspool.cli.spectrum import run
+
+    run(checkpoint, edges, out, as_json)
+
+
 def main() -> None:
     """Run the command line; a refusal is one sentence, not a traceback."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,7 +42,7 @@ class Perceptron(nn.Module):
         after: float = 0.0,
     ) -> None:
         super().__init__()
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(itertools.pairwise(widths))
         self.layers = nn.ModuleList(Linear(a, b, bias, start) for a, b in pairs)
         self.norms = nn.ModuleList(nn.BatchNorm1d(b) for _, b in pairs[:-1]) if batch_norm else None
         self.dropout = Dropout(dropout)

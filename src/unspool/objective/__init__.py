@@ -1,10 +1,11 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
-from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Schedule, Values
+from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
 from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric
 from unspool.objective.objective import Objective, as_objective, check_proximable
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
 from unspool.objective.quadratic import EdgeSmoothness, Fidelity, Ridge, Smoothness, require_symmetric
+from unspool.objective.schedule import Schedule
 from unspool.objective.term import Given, ProximableTerm, QuadraticTerm, SmoothTerm, Stencil, Term
 
 __all__ = [

@@ -60,14 +60,18 @@ def advance(key: Tensor, count: int | Tensor) -> Tensor:
 def keep_mask(
     shape: torch.Size | tuple[int, ...], rate: float | Tensor, key: Tensor, count: int | Tensor = 0
 ) -> Tensor:
-    """Which elements survive: True with probability 1 − rate. The formula in plain torch, which the kernels must meet."""
+    """Which elements survive: True with probability 1 − rate (to 16 bits).
+
+    The formula in plain torch, which the kernels must meet: each 32-bit hash decides two neighbours in a row.
+    """
     rows, cols = int(torch.Size(shape[:-1]).numel()), shape[-1]
     row = torch.arange(rows, dtype=torch.int32, device=key.device)
-    col = torch.arange(cols, dtype=torch.int32, device=key.device) * _GOLDEN
+    col = torch.arange((cols + 1) // 2, dtype=torch.int32, device=key.device) * _GOLDEN
     # Trap: hashing row ^ key gives keys that differ in low bits the same rows in another order.
-    bits = mix(mix(mix(row) ^ advance(key, count))[:, None] + col).view(shape)
+    bits = mix(mix(mix(row) ^ advance(key, count))[:, None] + col)
+    halves = torch.stack([(bits << 16) >> 16, bits >> 16], dim=-1).flatten(-2)[:, :cols].reshape(shape)
     share = torch.as_tensor(rate, dtype=torch.float64, device=key.device)
-    return bits.to(torch.int64) >= (share * 2.0**32 - 2.0**31).ceil().clamp_max(2.0**31 - 1)
+    return halves >= (share * 2.0**16 - 2.0**15).ceil().clamp_max(2.0**15 - 1)
 
 
 # -- raw ops: (blocks, rows, columns), one rate, key and count per block ------------------------------------------------

@@ -41,14 +41,18 @@ class SparseFeatures:
         """Read a torch tensor (sparse or dense) or a SciPy sparse matrix; explicit zeros are dropped."""
         if not isinstance(x, Tensor):
             if not hasattr(x, "tocoo"):
-                raise TypeError(f"features of type {type(x).__name__}: expected a torch tensor or a SciPy sparse matrix")
+                raise TypeError(
+                    f"features of type {type(x).__name__}: expected a torch tensor or a SciPy sparse matrix"
+                )
             entries = x.tocoo()
             index = torch.stack([torch.as_tensor(entries.row).long(), torch.as_tensor(entries.col).long()])
             x = torch.sparse_coo_tensor(index, torch.as_tensor(entries.data), entries.shape)
         if x.ndim != 2:
             raise ValueError(f"features of shape {tuple(x.shape)}: expected (nodes, features)")
         if not x.is_floating_point():
-            raise TypeError(f"features hold {str(x.dtype).removeprefix('torch.')}: expected floating-point numbers; call x.float()")
+            raise TypeError(
+                f"features hold {str(x.dtype).removeprefix('torch.')}: expected floating-point numbers; call x.float()"
+            )
         coo = x.detach().to_sparse_coo().coalesce()
         kept = coo.values() != 0  # NaN is kept, and named by the check of the input
         (row, col), value = coo.indices()[:, kept], coo.values()[kept]
@@ -101,7 +105,9 @@ class SparseFeatures:
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
         nodes, features = self.shape
-        return f"SparseFeatures(nodes={nodes}, features={features}, entries={self.values.numel()}, {dtype}, {self.device})"
+        return (
+            f"SparseFeatures(nodes={nodes}, features={features}, entries={self.values.numel()}, {dtype}, {self.device})"
+        )
 
 
 def _made(operator: Operator) -> SparseFeatures:

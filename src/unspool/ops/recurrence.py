@@ -13,13 +13,31 @@ for matrices.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _without_autocast(loop: Callable[P, R]) -> Callable[P, R]:
+    """Autocast would change the dtype of a product behind the back of the buffer it is written to."""
+
+    @functools.wraps(loop)
+    def run(*args: P.args, **named: P.kwargs) -> R:
+        if not (torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")):
+            return loop(*args, **named)
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return loop(*args, **named)
+
+    return run
 
 
 def product(csr: Csr, x: Tensor) -> Tensor:
@@ -30,6 +48,7 @@ def product(csr: Csr, x: Tensor) -> Tensor:
     return out.to(x.dtype)
 
 
+@_without_autocast
 def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
@@ -61,6 +80,7 @@ def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     return y
 
 
+@_without_autocast
 def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:
     """The gradients of :func:`series` in one walk U₀ = G, Uₖ = pₖ(Mᵀ) G: dX = Σ Uₖ cₖᵀ and dcₖ = ⟨X, Uₖ⟩.
 

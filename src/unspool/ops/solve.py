@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr, HasOperator, Operator
+from unspool.refusal import Refusal
 
 _LIBRARY = torch.library.Library("unspool", "FRAGMENT")
 _LIBRARY.define(
@@ -52,7 +53,7 @@ def _conjugate_gradients(csr: Csr, right: Tensor, p: float, q: float, tolerance:
     image = torch.empty_like(right)
     tiny = torch.finfo(right.dtype).tiny
     squared = torch.linalg.vecdot(residual, residual, dim=0)
-    goal = squared * tolerance**2
+    goal, bent = squared * tolerance**2, squared < 0
     # Rounding delays convergence a little; the bound below ends the loop even where it stops the residual from falling.
     limit = 2 * iterations(p, q, tolerance)
     for k in range(limit // 2 if capturing else limit):
@@ -60,12 +61,18 @@ def _conjugate_gradients(csr: Csr, right: Tensor, p: float, q: float, tolerance:
         if not capturing and (k % 4 == 0 or not right.is_cuda) and bool((squared <= goal).all()):
             break
         step(csr, direction, image, -q, direction, diagonal, None)
-        size = squared / torch.linalg.vecdot(direction, image, dim=0).clamp_min(tiny)
+        bend = torch.linalg.vecdot(direction, image, dim=0)
+        bent, size = bent | (bend < 0), squared / bend.clamp_min(tiny)
         h.addcmul_(direction, size)
         residual.addcmul_(image, size, value=-1)
         fresh = torch.linalg.vecdot(residual, residual, dim=0)
         direction.mul_(fresh / squared.clamp_min(tiny)).add_(residual)
         squared = fresh
+    if not capturing and bool(bent.any()):
+        raise Refusal(
+            "conjugate gradients met negative curvature: the matrix of the graph has eigenvalues outside [-1, 1]; "
+            "build it with Normalisation.SYMMETRIC"
+        )
     return h.to(given)
 
 

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 GOLDEN = 0x9E3779B9 - (1 << 32)
-_PIECE = 1 << 15  # elements
+_PIECE = 1 << 16  # elements
+
+
+@functools.cache
+def _word(value: int) -> Tensor:
+    # Trap: an operation with a Python number makes a tensor of it each time, which takes as long as the operation.
+    return torch.tensor(value, dtype=torch.int32)
 
 
 def mix_(bits: Tensor, spare: Tensor) -> Tensor:
     """Scramble int32 bits in place; ``spare`` has the same shape."""
     # Trap: >> on int32 keeps the sign; the masks make it a logical shift.
     for shift, mask, factor in ((16, 0xFFFF, FIRST), (15, 0x1FFFF, SECOND)):
-        torch.bitwise_right_shift(bits, shift, out=spare)
-        bits.bitwise_xor_(spare.bitwise_and_(mask)).mul_(factor)
-    torch.bitwise_right_shift(bits, 16, out=spare)
-    return bits.bitwise_xor_(spare.bitwise_and_(0xFFFF))
+        torch.bitwise_right_shift(bits, _word(shift), out=spare)
+        bits.bitwise_xor_(spare.bitwise_and_(_word(mask))).mul_(_word(factor))
+    torch.bitwise_right_shift(bits, _word(16), out=spare)
+    return bits.bitwise_xor_(spare.bitwise_and_(_word(0xFFFF)))
+
+
+#: Integers as wide as each float, for masks that are applied bit by bit (ten times faster than masked_fill_).
+_AS_WIDE = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: torch.int16}
+
+
+def _keep_(out: Tensor, bits: Tensor, threshold: int, mask: Tensor) -> None:
+    """Zero the elements of ``out`` whose hash is below the threshold, NaN included."""
+    torch.ge(bits, torch.tensor(threshold, dtype=bits.dtype), out=mask)  # 1 or 0, hence after neg_ all bits or none
+    out.view(mask.dtype).bitwise_and_(mask.neg_())
 
 
 def mix_int(bits: int) -> int:
@@ -35,9 +53,9 @@ def advanced(key: Tensor, count: Tensor) -> int:
 
 
 def limits(rate: Tensor) -> tuple[int, float]:
-    """The smallest hash that survives, and what survivors are multiplied with."""
+    """The smallest 16-bit hash that survives, and what survivors are multiplied with."""
     value = float(rate)
-    threshold = min(-int(-(value * 2.0**32 - 2.0**31) // 1), 2**31 - 1)
+    threshold = min(-int(-(value * 2.0**16 - 2.0**15) // 1), 2**15 - 1)
     return threshold, 1 / (1 - value) if value < 1 else 0.0
 
 
@@ -45,10 +63,12 @@ def drop(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
     """Zero elements of x, shape (blocks, rows, columns), by the rate and key of their block."""
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rows, cols = x.shape[1:]
+    words = (cols + 1) // 2  # each hash decides two neighbours
     step = max(_PIECE // max(cols, 1), 1)
-    column = torch.arange(cols, dtype=torch.int32, device=x.device) * GOLDEN
-    bits = torch.empty(min(step, rows), cols, dtype=torch.int32, device=x.device)
+    column = torch.arange(words, dtype=torch.int32, device=x.device) * GOLDEN
+    bits = torch.empty(min(step, rows), words, dtype=torch.int32, device=x.device)
     spare = torch.empty_like(bits)
+    mask = torch.empty(bits.shape[0], cols, dtype=_AS_WIDE[x.dtype], device=x.device)
     for b in range(x.shape[0]):
         threshold, scale = limits(rate[b])
         row = row_hash(rows, advanced(key[b], count[b]), x.device)
@@ -59,7 +79,7 @@ def drop(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
             mix_(piece, room)
             part = out[b, first:last]
             torch.mul(x[b, first:last], scale, out=part)
-            part.masked_fill_(piece < threshold, 0)
+            _keep_(part, piece.view(torch.int16)[:, :cols], threshold, mask[: last - first])
     return out
 
 
@@ -67,14 +87,16 @@ def drop_entries(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tenso
     """The entries ``val`` of a sparse matrix after dropout, one row per block."""
     out = torch.empty(rate.shape[0], val.shape[0], dtype=val.dtype, device=val.device)
     spare = torch.empty_like(col)
-    column = col * GOLDEN
+    mask = torch.empty(val.shape, dtype=_AS_WIDE[val.dtype], device=val.device)
+    column, shift = (col >> 1) * GOLDEN, (1 - (col & 1)) << 4
     rows = int(row.max()) + 1 if row.numel() else 0
     for b in range(rate.shape[0]):
         threshold, scale = limits(rate[b])
         bits = row_hash(rows, advanced(key[b], count[b]), val.device)[row].add_(column)
         mix_(bits, spare)
+        bits.bitwise_left_shift_(shift).bitwise_right_shift_(_word(16))  # the half that is this element's, with its sign
         torch.mul(val, scale, out=out[b])
-        out[b].masked_fill_(bits < threshold, 0)
+        _keep_(out[b], bits, threshold, mask)
     return out
 
 

@@ -22,10 +22,12 @@ def _keeps(row, col, rate, key, count, block):
     state = tl.load(key + block).to(tl.uint32)
     word = tl.load(count + block).to(tl.uint32)
     mixed = _mix((state + 0x9E3779B9) ^ word)
-    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ mixed) + col.to(tl.uint32) * 0x9E3779B9)
+    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ mixed) + (col >> 1).to(tl.uint32) * 0x9E3779B9)
+    half = ((bits >> ((col & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
+    half = tl.where(half >= 32768, half - 65536, half)
     share = tl.load(rate + block).to(tl.float64)
-    threshold = tl.minimum(tl.ceil(share * 4294967296.0 - 2147483648.0), 2147483647.0)
-    kept = bits.to(tl.int32, bitcast=True) >= threshold.to(tl.int64)
+    threshold = tl.minimum(tl.ceil(share * 65536.0 - 32768.0), 32767.0).to(tl.int32)
+    kept = half >= threshold
     scale = tl.where(share < 1, 1 / (1 - share), 0.0)
     return kept, scale
 
@@ -65,7 +67,9 @@ def drop(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
         x = x.contiguous()
     with torch.cuda.device(x.device):
         grid = (triton.cdiv(size, 1024), blocks)
-        _drop[grid](x, out, rate.contiguous(), key.contiguous(), count.contiguous(), size, cols, x.stride(0), BLOCK=1024)
+        _drop[grid](
+            x, out, rate.contiguous(), key.contiguous(), count.contiguous(), size, cols, x.stride(0), BLOCK=1024
+        )
     return out
 
 
@@ -77,5 +81,7 @@ def drop_entries(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tenso
         return out
     with torch.cuda.device(val.device):
         grid = (triton.cdiv(size, 1024), blocks)
-        _drop_entries[grid](row, col, val, out, rate.contiguous(), key.contiguous(), count.contiguous(), size, BLOCK=1024)
+        _drop_entries[grid](
+            row, col, val, out, rate.contiguous(), key.contiguous(), count.contiguous(), size, BLOCK=1024
+        )
     return out

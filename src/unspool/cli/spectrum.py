@@ -1,0 +1,165 @@
+"""``unspool spectrum``: what a trained model does to each graph frequency."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import torch
+
+from unspool.cli.demo import check_drawing, check_writable
+from unspool.graph import Graph
+from unspool.refusal import Refusal
+from unspool.spectral import Response, plot, response
+from unspool.spectral.reading import Neither, read, width_of
+
+#: Channels of white noise to follow where the model does not ask for a number of its own.
+CHANNELS = 8
+
+
+def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
+    """Load, read, print, draw."""
+    from unspool.models import load
+
+    check_drawing()
+    check_writable(out)
+    model = load(checkpoint)
+    graph = None if edges is None else read_graph(edges)
+    if graph is None and isinstance(found := read(model), Neither):
+        raise Refusal(f"{found.reason}, so its response can only be measured on a graph; give its edges with --edges")
+    h = response(model, graph)
+    name = type(model).__name__
+    if as_json:
+        click.echo(json.dumps(record(name, str(model.objective), h, out), ensure_ascii=False))
+    else:
+        click.echo(f"{name} minimises  {model.objective}\n")
+        if graph is not None:
+            click.echo("\n".join([f"{graph}", *(f"note: {note}" for note in graph.notes), ""]))
+        click.echo(f"{h}\n")
+        if h.hops is not None:
+            click.echo("\n".join(hop_lines(h)) + "\n")
+    x = None if graph is None else noise(model, h, graph)
+    plot(model, graph, x, out, title=short(f"{name}: {model.objective}"))
+    if not as_json:
+        click.echo(f"picture: {out}")
+
+
+def noise(model: Any, h: Response, graph: Graph) -> torch.Tensor:
+    """White noise of the width that the propagation takes."""
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    free = h.hops is not None and h.hops.ndim == 1
+    width = CHANNELS if free else width_of(model)
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(graph.nodes, width, generator=generator, dtype=torch.float64).to(like.dtype)
+
+
+def hop_lines(h: Response) -> list[str]:
+    """The hop coefficients as a table: numbers as they are, maps by size and mean of the diagonal."""
+    assert h.hops is not None
+    rows = hop_rows(h)
+    heads = list(rows[0])
+    lines = ["   ".join(["hop".rjust(4), *(n.rjust(max(len(n), 11)) for n in heads)])]
+    for k, row in enumerate(rows):
+        lines.append("   ".join([f"{k:>4}", *(f"{row[n]:.4g}".rjust(max(len(n), 11)) for n in heads)]))
+    return lines
+
+
+def hop_rows(h: Response) -> list[dict[str, float]]:
+    """One record for each hop."""
+    hops = h.hops
+    assert hops is not None
+    if hops.ndim == 1:
+        return [{"coefficient": float(c)} for c in hops]
+    if hops.ndim == 2:
+        return [{"mean": float(c.mean()), "smallest": float(c.min()), "largest": float(c.max())} for c in hops]
+    return [
+        {"spectral norm": float(torch.linalg.matrix_norm(c, ord=2)), "mean of diagonal": float(c.diagonal().mean())}
+        for c in hops
+    ]
+
+
+def record(name: str, objective: str, h: Response, out: Path) -> dict[str, Any]:
+    """Everything that is printed, as one object."""
+    return {
+        "model": name,
+        "objective": objective,
+        "kind": h.describe(),
+        "exact": h.exact,
+        "degree": h.degree,
+        "basis": None if h.basis is None else h.basis.value,
+        "response": h.rows(41),
+        "hops": None if h.hops is None else hop_rows(h),
+        "picture": str(out),
+    }
+
+
+def short(text: str, most: int = 140) -> str:
+    """A title that fits above the picture."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# -- reading edges -----------------------------------------------------------------------------------------------------
+
+
+def read_graph(path: Path) -> Graph:
+    """A graph from a file of edges, which run both ways; remarks stay in ``graph.notes``."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file of edges {path}")
+    index, weights = _from_npz(path) if path.suffix == ".npz" else _from_text(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Graph.from_edges(index, weights=weights, symmetrise=True)
+
+
+def _from_npz(path: Path) -> tuple[Any, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            held = {name: file[name] for name in file.files}
+    except (ValueError, OSError, zipfile.BadZipFile) as problem:
+        raise ValueError(f"{path} is no .npz file of plain arrays ({problem})") from None
+    if "edge_index" not in held:
+        raise ValueError(f"{path} holds {', '.join(held) or 'nothing'}, but no edge_index of shape (2, edges)")
+    return held["edge_index"], held.get("edge_weight")
+
+
+def _from_text(path: Path) -> tuple[Any, Any]:
+    """Two or three columns between commas, semicolons or white space; # begins a comment; one line may be a heading."""
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text: give two columns of node ids, or an .npz file") from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = re.split(r"\s*[,;]\s*|\s+", line.split("#")[0].strip())
+        if words != [""]:
+            rows.append(words)
+            numbers.append(number)
+    if rows and not _is_number(rows[0][0]):
+        rows, numbers = rows[1:], numbers[1:]
+    if not rows:
+        raise ValueError(f"{path} holds no edges")
+    width = len(rows[0])
+    for words, number in zip(rows, numbers, strict=True):
+        fine = width in (2, 3) and len(words) == width and words[0].isdecimal() and words[1].isdecimal()
+        if not fine or (width == 3 and not _is_number(words[2])):
+            raise ValueError(
+                f"{path}, line {number}: expected two node ids (0, 1, 2, ...) and perhaps a weight, "
+                f"the same in every line; found {' '.join(words)!r}"
+            )
+    index = np.array([[int(r[0]) for r in rows], [int(r[1]) for r in rows]], dtype=np.int64)
+    return index, None if width == 2 else [float(r[2]) for r in rows]
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""What kind of network lies before us: a polynomial of the graph, the minimiser of a quadratic, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool.algorithm import Problem
+from unspool.algorithm.exact import check_strictly_convex
+from unspool.graph import Graph, Normalisation, ring
+from unspool.objective import Given, QuadraticTerm, Stencil
+from unspool.ops.operator import Operator
+from unspool.ops.polynomial import Basis
+from unspool.refusal import Refusal
+from unspool.unroll import Implicit, Polynomial, Unrolled
+from unspool.unroll.lower import LinearProblem, lower, powers_may_cancel, why_not_linear
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """Σₖ pₖ(S) X cₖ. ``scale`` is that of the graph the coefficients were read on, None if they fit every symmetric A."""
+
+    coefficients: Tensor
+    basis: Basis
+    scale: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Minimiser:
+    """H P + L H Q + X R = 0, on graphs of this scale."""
+
+    stencil: Stencil
+    scale: float
+
+
+@dataclass(frozen=True)
+class Neither:
+    """Not linear, or not known to be; ``reason`` is half a sentence."""
+
+    reason: str
+
+
+def propagation_of(network: Any) -> Any:
+    """The part of a model that moves signals along edges: its ``propagation`` where it has one, else itself.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> propagation_of(SimpleNamespace(propagation="hops")), propagation_of("net")
+        ('hops', 'net')
+    """
+    inner = getattr(network, "propagation", None)
+    return network if inner is None else inner
+
+
+@torch.no_grad()
+def width_of(network: Any) -> int:
+    """How many channels the propagation works on: what a model's encoder puts out; 1 for a bare network.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> width_of(SimpleNamespace(propagation=None, p_pre=torch.nn.Linear(5, 3), in_features=5)), width_of("net")
+        (3, 1)
+    """
+    encoder = getattr(network, "p_pre", None)
+    if not isinstance(encoder, nn.Module):
+        return 1
+    like = next((p for p in encoder.parameters() if p.is_floating_point()), torch.empty(0))
+    with evaluating(encoder):
+        return int(encoder(torch.zeros(1, network.in_features, dtype=like.dtype, device=like.device)).shape[-1])
+
+
+def graph_for(network: Any, graph: Graph) -> Graph:
+    """The graph as the network sees it: a model takes I − A for L on every graph."""
+    return graph if propagation_of(network) is network else graph.relaxed()
+
+
+def smoother_of(graph: Graph) -> Operator:
+    """S with L = scale · (I − S) and its spectrum in [−1, 1], or a refusal: other graphs have no frequencies.
+
+    Example:
+        >>> import unspool as us
+        >>> smoother_of(us.graph.path(3, normalise=us.Normalisation.NONE).relaxed())
+        Traceback (most recent call last):
+            ...
+        unspool.refusal.Refusal: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it with symmetrise=True and Normalisation.SYMMETRIC
+    """
+    smoother = graph.require_laplacian()
+    if not smoother.symmetric or (graph.normalisation is Normalisation.NONE and smoother is graph.operator):
+        raise Refusal(
+            "I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; "
+            "build it with symmetrise=True and Normalisation.SYMMETRIC"
+        )
+    return smoother
+
+
+@contextmanager
+def evaluating(network: Any) -> Generator[None]:
+    """Put a module into evaluation mode for a while, so that dropout does not count as its response."""
+    training = [m for m in network.modules() if m.training] if isinstance(network, nn.Module) else []
+    try:
+        for module in training:
+            module.training = False
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+@torch.no_grad()
+def read(network: Any, graph: Graph | None = None) -> Hops | Minimiser | Neither:
+    """Look at a network (or the propagation of a model) and say what it is, in float64 on the CPU."""
+    network = propagation_of(network)
+    if isinstance(network, Unrolled):
+        return _read_unrolled(network, graph)
+    found = getattr(network, "hops", None)
+    if found is None:
+        return Neither(f"{type(network).__name__} has no hop coefficients")
+    hops = found() if callable(found) else found
+    if not isinstance(hops, Tensor):
+        raise TypeError(f"{type(network).__name__}.hops gave {type(hops).__name__}, not a tensor")
+    basis = getattr(network, "basis", Basis.POWERS)
+    if not isinstance(basis, Basis):
+        raise TypeError(f"{type(network).__name__}.basis is {basis!r}: expected Basis.POWERS or Basis.CHEBYSHEV")
+    return Hops(_checked(hops), basis, getattr(network, "scale", None))
+
+
+def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Neither:
+    where = (ring(3) if graph is None else graph).to("cpu").to(torch.float64)
+    if isinstance(net.adjoint, Polynomial):
+        return Hops(_checked(net.hops(where)), net.adjoint.basis or Basis.POWERS, where.scale)
+    if isinstance(net.adjoint, Implicit):
+        if not all(isinstance(term, QuadraticTerm) for term in net.objective.terms):
+            return Neither(f"{net.objective} is not a quadratic of the Laplacian")
+        x = torch.zeros(where.nodes, 1, dtype=torch.float64)
+        problem = Problem(net.objective, Given(x, where, net.values(1)))
+        check_strictly_convex(problem)
+        return Minimiser(net.objective.stencil(problem.given), where.scale)
+    like = where.degree.to(torch.float64)
+    reason = why_not_linear(net.algorithm, net.objective, Given(like, where, net.values(1)))
+    if reason is not None:
+        return Neither(reason.removeprefix("cannot lower: ").split(";")[0])
+    if net.between is not None:
+        return Neither("a module stands between the layers")
+    # Linear, but run step by step at its owner's wish: lowered here only to be read.
+    basis = Basis.CHEBYSHEV if powers_may_cancel(net.algorithm) else Basis.POWERS
+    problems = [
+        LinearProblem(net.objective, Given(like, where, net.values(k)), k, basis) for k in range(1, net.depth + 1)
+    ]
+    parts = lower(net.algorithm, problems, net.start).parts
+    if "start" in parts:
+        raise Refusal(
+            "this network starts at a tensor of its own, so two polynomials describe it and no single response"
+        )
+    return Hops(_checked(parts["x"]), basis, where.scale)
+
+
+def _checked(hops: Tensor) -> Tensor:
+    if hops.ndim not in (1, 2, 3) or hops.shape[0] == 0:
+        raise ValueError(
+            f"hop coefficients have shape {tuple(hops.shape)}: expected (K+1,), (K+1, features) or (K+1, features, out)"
+        )
+    if not bool(torch.isfinite(hops).all()):
+        raise ValueError("hop coefficients are not finite: training has diverged")
+    return hops.detach().to("cpu", torch.float64)

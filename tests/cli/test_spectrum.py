@@ -1,0 +1,185 @@
+"""The command ``unspool spectrum``, with real checkpoints of every model."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+import unspool as us
+from unspool.cli.main import cli, main
+from unspool.cli.spectrum import read_graph
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def edges(tmp_path):
+    """A grid of 4 × 4 nodes as a CSV file with a heading."""
+    index = us.graph.edge_list(us.graph.grid(4, 4))
+    file = tmp_path / "edges.csv"
+    file.write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in index.T.tolist()))
+    return file
+
+
+def saved(model, folder):
+    file = folder / "model.pt"
+    us.models.save(model, file)
+    return str(file)
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["spectrum", *map(str, arguments)])
+
+
+@pytest.fixture
+def failed(monkeypatch, capsys):
+    """Run the whole door, main() included, and give back the exit status and the one sentence."""
+
+    def go(*arguments):
+        monkeypatch.setattr(sys, "argv", ["unspool", "spectrum", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        message = capsys.readouterr().err
+        assert len(message.strip().splitlines()) == 1
+        return left.value.code, message
+
+    return go
+
+
+@pytest.mark.parametrize("kind", us.models.MODELS, ids=lambda m: m.__name__)
+def test_every_model_has_a_spectrum(kind, tmp_path, edges):
+    out = tmp_path / "new" / "a.png"
+    done = run(saved(kind(5, 3), tmp_path), "--edges", edges, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert f"{kind.__name__} minimises" in done.output
+    assert "λ" in done.output
+    assert out.read_bytes()[:8] == PNG
+    assert [f.name for f in out.parent.iterdir()] == ["a.png"]
+
+
+def test_linear_models_need_no_graph(tmp_path):
+    model = us.models.APPNP(5, 3, teleport=0.2, depth=4)
+    done = run(saved(model, tmp_path), "--out", tmp_path / "a.svg")
+    assert done.exit_code == 0, done.output
+    assert "0.2 ‖H − X‖²  +  0.8 ‖B H‖²" in done.output
+    assert "degree 4 in powers of A; coefficients are numbers" in done.output
+    for c in model.propagation.hops(us.graph.ring(3)):
+        assert f"{float(c):.4g}" in done.output
+
+
+def test_json_holds_what_is_printed(tmp_path):
+    out = tmp_path / "a.png"
+    done = run(saved(us.models.SGC(5, 3, depth=3), tmp_path), "--out", out, "--json")
+    found = json.loads(done.output)
+    assert found["model"] == "SGC"
+    assert found["degree"] == 3
+    assert found["exact"] is True
+    assert [h["coefficient"] for h in found["hops"]] == [0, 0, 0, 1]
+    for row in found["response"]:
+        assert row["response"] == pytest.approx((1 - row["frequency"]) ** 3, abs=1e-12)
+    assert out.read_bytes()[:8] == PNG
+
+
+def test_json_of_matrices_gives_their_size(tmp_path):
+    model = us.models.UGDGNN(5, 3, depth=3)
+    found = json.loads(run(saved(model, tmp_path), "--out", tmp_path / "a.png", "--json").output)
+    norms = torch.linalg.matrix_norm(model.propagation.hops().detach(), ord=2)
+    assert [h["spectral norm"] for h in found["hops"]] == pytest.approx(norms.tolist(), rel=1e-5)
+
+
+def test_models_that_are_not_linear_ask_for_a_graph(tmp_path, failed):
+    code, message = failed(saved(us.models.AirGNN(5, 3), tmp_path), "--out", tmp_path / "a.png")
+    assert code == 2
+    assert message.startswith("unspool: RowSparseFidelity is not quadratic")
+    assert "--edges" in message
+
+
+def test_what_is_missing_or_broken_is_named(tmp_path, failed):
+    code, message = failed(tmp_path / "no.pt", "--out", tmp_path / "a.png")
+    assert code == 2
+    assert "there is no checkpoint" in message
+    broken = tmp_path / "broken.pt"
+    broken.write_text("not a model")
+    code, message = failed(broken, "--out", tmp_path / "a.png")
+    assert code == 2
+    assert "is no checkpoint" in message
+    assert not (tmp_path / "a.png").exists()
+    code, message = failed(broken, "--out", broken / "a.png")
+    assert code == 2
+    assert message.startswith("unspool: cannot write into")
+
+
+FORMS = {
+    "commas": ("a.csv", "0,1\n1,2\n"),
+    "a heading": ("a.csv", "source;target\n0;1\n1;2\n"),
+    "tabs": ("a.tsv", "0\t1\n1\t2\n"),
+    "spaces and comments": ("a.txt", "# edges\n\n  0  1 # first\n1 2\n"),
+    "a mark at the start": ("a.csv", "\ufeff0, 1\n1, 2\n"),
+}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+def test_edges_are_read_in_many_forms(form, tmp_path):
+    name, text = FORMS[form]
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    assert torch.equal(read_graph(file).to_dense(), us.graph.path(3).to_dense())
+
+
+def test_weights_and_arrays(tmp_path):
+    text, arrays = tmp_path / "a.csv", tmp_path / "a.npz"
+    text.write_text("0,1,2.5\n1,2,0.5\n")
+    np.savez(arrays, edge_index=np.array([[0, 1], [1, 2]]), edge_weight=np.array([2.5, 0.5]))
+    expected = us.Graph.from_edges([[0, 1], [1, 2]], weights=[2.5, 0.5], symmetrise=True).to_dense()
+    assert torch.equal(read_graph(text).to_dense(), expected)
+    assert torch.equal(read_graph(arrays).to_dense(), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no edges"),
+        ("from,to\n", "holds no edges"),
+        ("0,1\n2\n", r"line 2: expected two node ids .* found '2'"),
+        ("0,1\n1,b\n", "line 2"),
+        ("0,1,2,3\n", "line 1"),
+        ("0,-1\n", "line 1"),
+        ("0.5,1\n", "line 1"),
+        ("0,1,x\n", "line 1"),
+        ("0,1,1.0\n1,2\n", "line 2"),
+    ],
+)
+def test_bad_edges_are_one_sentence(text, message, tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_graph(file)
+
+
+def test_bad_files_are_one_sentence(tmp_path):
+    with pytest.raises(OSError, match="there is no file of edges"):
+        read_graph(tmp_path / "no.csv")
+    np.savez(tmp_path / "a.npz", x=np.ones(3))
+    with pytest.raises(ValueError, match="holds x, but no edge_index"):
+        read_graph(tmp_path / "a.npz")
+    (tmp_path / "b.npz").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"is no \.npz file"):
+        read_graph(tmp_path / "b.npz")
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(ValueError, match="is no text"):
+        read_graph(tmp_path / "b.csv")
+
+
+def test_repeated_edges_are_noted_not_warned_about(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("0,1\n0,1\n1,2\n")
+    done = run(saved(us.models.SGC(5, 3), tmp_path), "--edges", file, "--out", tmp_path / "a.png")
+    assert done.exit_code == 0, done.output
+    assert "note: " in done.output
+
+
+def test_help_teaches():
+    assert "Example: unspool spectrum" in run("--help").output
