@@ -8,10 +8,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from unspool.models import airgnn, appnp, dagnn, gcn, gcnii, gprgnn, jknet, mlp, ppnp, sgc, ugdgnn
-from unspool.models.model import Model
+from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
 from unspool.unroll import Checkpointed, Stored
 
@@ -42,9 +43,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         >>> us.models.load(file).out_features
         3
     """
-    name = type(model).__name__
-    if _MODELS.get(name) is not type(model):
-        raise TypeError(f"{name} is no model of this package; save its state_dict() with torch.save instead")
+    if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{type(model).__name__} is no model of this package; save its state_dict() with torch.save instead")
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
@@ -75,24 +75,28 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
         raise ValueError(f"{path} is no checkpoint of unspool: it holds no model; write it with unspool.models.save")
     if content.get("format") != FORMAT:
         raise ValueError(f"{path} has format {content.get('format')}, this version reads {FORMAT}; update unspool")
+    if content["model"] not in _MODELS:
+        raise ValueError(f"{path} holds a {content['model']!r}, which this version of unspool does not know; update unspool")
     try:
         model = _built(content)
         first = next((t for t in content["state"].values() if t.is_floating_point() and t.ndim), None)
         model.to(device).to(first.dtype if first is not None else torch.get_default_dtype())
         model.load_state_dict(content["state"])
-    except (KeyError, RuntimeError, TypeError, ValueError) as problem:
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as problem:
         raise ValueError(f"{path} does not fit its own description: {problem}") from None
     return model.eval()
 
 
-def _described(model: Model) -> dict[str, Any]:
-    origin = model.origin
+def _described(model: Model | Origin) -> dict[str, Any]:
+    kind, origin = model.kind if isinstance(model, Origin) else type(model), model.origin
+    if _MODELS.get(kind.__name__) is not kind:
+        raise TypeError(f"{kind.__name__} is no model of this package; save its state_dict() with torch.save instead")
     return {
-        "model": type(model).__name__,
+        "model": kind.__name__,
         "in_features": model.in_features,
         "out_features": model.out_features,
         "settings": {name: _plain(value) for name, value in model.settings.items()},
-        "origin": _described(origin) if isinstance(origin, Model) else origin,
+        "origin": _described(origin) if isinstance(origin, Origin) else origin,
     }
 
 
@@ -115,7 +119,11 @@ def _plain(value: Any) -> Any:
         return {"adjoint": "Checkpointed", "every": value.every}
     if isinstance(value, Stored):
         return {"adjoint": "Stored"}
-    if value is None or isinstance(value, bool | int | float | str | list):
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic | torch.Tensor) and value.ndim == 0:
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"the setting {value!r} cannot be saved; save the model's state_dict() with torch.save instead")
 

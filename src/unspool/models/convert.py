@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from unspool.models.model import Model
+from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
 from unspool.spectral.basis import PolynomialBasis, convert
@@ -17,6 +17,9 @@ M = TypeVar("M", bound=Model)
 
 def power_hops(model: Any) -> Tensor:
     """The coefficients c₀ ... c_K with propagation(X) = Σ Aᵏ X cₖ, in float64; refused for networks that are no polynomial."""
+    if not isinstance(model, Model):
+        name = model.__name__ + ", a class," if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"{name} is no model to take weights from; give a trained one such as models.APPNP(...)")
     found = read(model.propagation)
     if not isinstance(found, Hops):
         raise Refusal(
@@ -41,5 +44,6 @@ def number_hops(model: Any) -> Tensor:
 def adopt(made: M, p_pre: nn.Module, propagation: nn.Module, p_pos: nn.Module, source: Model) -> M:
     """Put trained parts into a model and remember where they came from."""
     made.p_pre, made.propagation, made.p_pos = p_pre, propagation, p_pos
-    made.origin = source
+    # Trap: a module kept as an attribute would be a part of the model, with its parameters.
+    made.origin = Origin(type(source), source.in_features, source.out_features, dict(source.settings), source.origin)
     return made.train(source.training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -42,14 +43,14 @@ class Convolutions(nn.Module):
         self, widths: Sequence[int], dropout: float, bias: bool, open_end: bool = True, batch_norm: bool = False
     ) -> None:
         super().__init__()
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(itertools.pairwise(widths))
         self.weights = nn.ParameterList(nn.Parameter(torch.empty(a, b)) for a, b in pairs)
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(w)) for w in widths) if bias else None
         self.norms = nn.ModuleList(nn.BatchNorm1d(w) for w in widths[:-1]) if batch_norm else None
         for weight in self.weights:
             begin(weight, None, Start.GLOROT)
         self.dropout = Dropout(dropout)
-        self.open_end, self.depth = open_end, len(widths)
+        self.open_end, self.depth, self.widths = open_end, len(widths), tuple(widths)
 
     def layers(self, x: Tensor, graph: Graph) -> Iterator[Tensor]:
         """The output of each layer in turn."""
@@ -77,8 +78,7 @@ class Convolutions(nn.Module):
     @property
     def objective(self) -> Objective:
         """The problem of the square layers."""
-        width = self.weights[0].shape[0] if len(self.weights) else 1
-        return convolution_objective(int(width))
+        return convolution_objective(self.widths[0])
 
     def as_unrolled(self) -> Unrolled:
         """The ReLU layers as K steps of proximal gradient descent on :attr:`objective`, weights copied.
@@ -86,7 +86,7 @@ class Convolutions(nn.Module):
         Refused where a width changes before the last layer, or a bias is not zero: such layers minimise nothing.
         """
         count = self.depth - 1 if self.open_end else self.depth
-        square = [w for w in list(self.weights)[: count - 1]]
+        square = list(self.weights)[: max(count - 1, 0)]
         if count < 1:
             raise Refusal("a single linear layer has no ReLU step to unroll")
         if any(w.shape[0] != w.shape[1] for w in square):
@@ -95,11 +95,9 @@ class Convolutions(nn.Module):
             raise Refusal("a layer has a bias, which the objective of Table 1 does not know; build with bias=False")
         if self.norms is not None:
             raise Refusal("batch normalisation is no step on an objective")
-        width = int(square[0].shape[0]) if square else 1
-        net = unroll(convolution_objective(width), ProximalGradient(step=0.5), count)
+        like = self.dropout.rate  # its dtype and device are the module's
+        net = unroll(convolution_objective(self.widths[0]), ProximalGradient(step=0.5), count).to(like.device, like.dtype)
         with torch.no_grad():
-            eye = torch.eye(width, dtype=self.dropout.rate.dtype)
-            stack = [eye, *(w.detach().cpu() for w in square)]
-            net.coefficients["W"].copy_(torch.stack([s.to(net.coefficients["W"].dtype) for s in stack]))
-        like = square[0] if square else self.dropout.rate
-        return net.to(like.device, like.dtype)
+            eye = torch.eye(self.widths[0], dtype=like.dtype, device=like.device)
+            net.coefficients["W"].copy_(torch.stack([eye, *square]))
+        return net

@@ -69,6 +69,8 @@ class GCNII(Model):
             strength=strength, dropout=dropout,
         )  # fmt: skip
         check_share("teleport", teleport)
+        if not 0 <= strength < math.inf:
+            raise ValueError(f"strength={strength}: expected a finite number of at least 0")
         w = Relaxed(hidden, per_layer=True, name="W")
         if identity is Identity.LOGARITHMIC:
             lean = Schedule(lambda layer: math.log(strength / layer + 1), name="θ")

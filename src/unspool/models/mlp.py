@@ -47,7 +47,7 @@ class MLP(Model):
     def forward(self, x: Any, graph: Any = None, edge_weight: Any = None) -> Tensor:
         """Predictions from each node's own features."""
         x = features_of(x)
-        check_features(x, None)
+        check_features(x)
         return self.p_pos(self.propagation(self.p_pre(x)))
 
 

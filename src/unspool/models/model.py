@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import numbers
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
@@ -11,6 +17,17 @@ from unspool.graph import Graph
 from unspool.graph.door import graph_of
 from unspool.objective import Objective
 from unspool.ops.features import SparseFeatures, features_of
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """How the model was built that another took its parts from; its weights are not kept."""
+
+    kind: type[Model]
+    in_features: int
+    out_features: int
+    settings: Mapping[str, Any]
+    origin: Origin | str | None
 
 
 class Model(nn.Module):
@@ -35,10 +52,13 @@ class Model(nn.Module):
     p_pos: nn.Module
     reading: str = ""
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
-    origin: Any = None
+    origin: Origin | str | None = None
 
     def __init__(self, in_features: int, out_features: int, **settings: Any) -> None:
         super().__init__()
+        for name in ("in_features", "out_features", "hidden", "depth"):
+            check_whole(name, {"in_features": in_features, "out_features": out_features, **settings}.get(name, 1))
+        _check_choices(type(self), settings)
         self.in_features, self.out_features, self.settings = in_features, out_features, settings
 
     @property
@@ -59,8 +79,9 @@ class Model(nn.Module):
             A tensor of shape (nodes, out_features).
         """
         x = features_of(x)
+        check_features(x)
         graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype).relaxed()
-        check_features(x, graph)
+        _check_fits(x, graph)
         return self.p_pos(self.propagation(self.p_pre(x), graph))
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
@@ -88,20 +109,38 @@ class Model(nn.Module):
         return f"{self.in_features} → {self.out_features}, minimises {self.objective}"
 
 
-def check_share(name: str, value: float, positive: bool = False, below: bool = False) -> None:
+def check_whole(name: str, value: Any) -> None:
+    """Raise one sentence when a count is no whole number of at least 1."""
+    try:
+        fine = operator.index(value) >= 1 and not isinstance(value, bool)
+    except TypeError:
+        fine = False
+    if not fine:
+        raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
+
+
+def check_share(name: str, value: Any, positive: bool = False, below: bool = False) -> None:
     """Raise one sentence when a share does not lie in [0, 1]."""
-    if not 0 <= value <= 1 or (positive and value == 0) or (below and value == 1):
-        raise ValueError(f"{name}={value}: expected a number in {'(' if positive else '['}0, 1{')' if below else ']'}")
+    fine = isinstance(value, numbers.Real | Tensor) and 0 <= float(value) <= 1
+    if not fine or (positive and value == 0) or (below and value == 1):
+        raise ValueError(f"{name}={value!r}: expected a number in {'(' if positive else '['}0, 1{')' if below else ']'}")
 
 
-def check_features(x: Tensor | SparseFeatures, graph: Graph | None) -> None:
-    """Raise one sentence when the features do not fit the graph or are not finite."""
+def _check_choices(model: type[Model], settings: dict[str, Any]) -> None:
+    """Raise one sentence when a setting is not one of the choices that its default belongs to."""
+    for name, parameter in inspect.signature(model.__init__).parameters.items():
+        kind = type(parameter.default)
+        if issubclass(kind, Enum) and not isinstance(settings.get(name, parameter.default), kind):
+            known = ", ".join(f"{kind.__name__}.{choice.name}" for choice in kind)
+            raise TypeError(f"{name}={settings[name]!r}: expected one of {known}")
+
+
+def check_features(x: Tensor | SparseFeatures) -> None:
+    """Raise one sentence when the features are no matrix of finite numbers."""
     if not x.dtype.is_floating_point:
         raise TypeError(f"x holds {str(x.dtype).removeprefix('torch.')}: features are floating-point; call x.float()")
     if len(x.shape) < 2:
         raise ValueError(f"x has shape {tuple(x.shape)}: expected (nodes, features); use x[:, None] for a single one")
-    if graph is not None:
-        _check_fits(x, graph)
     if x.device.type == "cpu" and not torch.compiler.is_compiling():
         _check_finite(x)
 

@@ -126,7 +126,8 @@ class UGDGNN(Model):
             True
         """
         hops = power_hops(model)
-        width = hops.shape[-1] if hops.ndim > 1 else int(model.out_features)
+        travelling = model.in_features if isinstance(model.p_pre, Densify) else model.out_features
+        width = hops.shape[-1] if hops.ndim > 1 else int(travelling)
         return _filled(cls(model.in_features, model.out_features, depth=hops.shape[0] - 1), hops, width, model)
 
     @classmethod

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from unspool.graph import Graph
+from unspool.models import Model
 
 Random = torch.Generator
 
@@ -46,3 +49,15 @@ def gap(a: Tensor, b: Tensor) -> float:
     """‖a − b‖ / max(1, ‖b‖)."""
     a, b = a.detach(), b.detach()
     return float((a - b).norm()) / max(1.0, float(b.norm()))
+
+
+def model(random: Random, kind: type[Model], *widths: int, **settings: Any) -> Any:
+    """A named model in float64 and evaluation mode, every parameter random, without touching torch's own generator."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(whole(random, 0, 2**31 - 1))
+        made = kind(*widths, **settings).double().eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            if parameter.requires_grad:
+                parameter.copy_(normal(random, *parameter.shape) / max(parameter.shape[-1:] or (1,)) ** 0.5)
+    return made
