@@ -6,8 +6,8 @@ Graphs come normalised (``cached=True``, or weights normalised beforehand for la
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import nn
+from torch.nn import functional
 from torch_geometric.nn import APPNP, GCN2Conv, GCNConv, LGConv, SGConv, TAGConv
 
 import unspool as us
@@ -34,10 +34,10 @@ class Peer(nn.Module):
         self.after = float(model.p_pre.after.rate)
 
     def encode(self, x):
-        h = F.relu(self.first(F.dropout(x, self.rate, self.training)))
+        h = functional.relu(self.first(functional.dropout(x, self.rate, self.training)))
         if self.second is not None:
-            h = self.second(F.dropout(h, self.rate, self.training))
-        return F.dropout(h, self.after, self.training) if self.after else h
+            h = self.second(functional.dropout(h, self.rate, self.training))
+        return functional.dropout(h, self.after, self.training) if self.after else h
 
 
 class SGCPeer(nn.Module):
@@ -46,7 +46,9 @@ class SGCPeer(nn.Module):
     def __init__(self, model):
         super().__init__()
         weight = model.p_pre.weight.detach()
-        self.conv = SGConv(weight.shape[0], weight.shape[1], K=model.settings["depth"], cached=self.cached).to(weight.device)
+        self.conv = SGConv(weight.shape[0], weight.shape[1], K=model.settings["depth"], cached=self.cached).to(
+            weight.device
+        )
         self.conv.lin.weight.data.copy_(weight.T)
         self.conv.lin.bias.data.copy_(model.p_pos.bias.detach())
 
@@ -82,13 +84,15 @@ class JKNetPeer(Peer):
     def __init__(self, model):
         super().__init__(model)
         hops = model.propagation.hops().detach()
-        self.conv = TAGConv(hops.shape[1], hops.shape[2], K=hops.shape[0] - 1, bias=False, normalize=False).to(hops.device)
+        self.conv = TAGConv(hops.shape[1], hops.shape[2], K=hops.shape[0] - 1, bias=False, normalize=False).to(
+            hops.device
+        )
         for lin, hop in zip(self.conv.lins, hops, strict=True):
             lin.weight.data.copy_(hop.T)
         self.head = linear(model.p_pos[1])
 
     def forward(self, x, raw, edges, weights):
-        return self.head(F.dropout(self.conv(self.encode(x), edges, weights), self.rate, self.training))
+        return self.head(functional.dropout(self.conv(self.encode(x), edges, weights), self.rate, self.training))
 
 
 class GPRGNNPeer(Peer):
@@ -118,8 +122,8 @@ class GCNPeer(nn.Module):
 
     def forward(self, x, raw, edges, weights):
         for i, conv in enumerate(self.convs):
-            x = conv(F.dropout(x, self.rate, self.training), raw)
-            x = F.relu(x) if i + 1 < len(self.convs) else x
+            x = conv(functional.dropout(x, self.rate, self.training), raw)
+            x = functional.relu(x) if i + 1 < len(self.convs) else x
         return x
 
 
@@ -138,8 +142,8 @@ class GCNIIPeer(Peer):
     def forward(self, x, raw, edges, weights):
         h = start = self.encode(x)
         for conv in self.convs:
-            h = F.relu(conv(F.dropout(h, self.rate, self.training), start, raw))
-        return self.head(F.dropout(h, self.rate, self.training))
+            h = functional.relu(conv(functional.dropout(h, self.rate, self.training), start, raw))
+        return self.head(functional.dropout(h, self.rate, self.training))
 
 
 class AirGNNPeer(Peer):
@@ -154,7 +158,7 @@ class AirGNNPeer(Peer):
         for _ in range(self.depth):
             offset = self.hop(h, edges, weights) - start
             length = offset.norm(dim=1, keepdim=True)
-            h = start + F.relu(1 - self.radius / length.clamp_min(1e-12)) * offset
+            h = start + functional.relu(1 - self.radius / length.clamp_min(1e-12)) * offset
         return h
 
 

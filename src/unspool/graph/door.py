@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,6 +37,14 @@ def graph_of(graph: Any, nodes: int, edge_weight: Any = None, dtype: torch.dtype
         if edge_weight is not None:
             raise TypeError("a Graph carries its own weights; give them to Graph.from_edges(edge_index, weights=...)")
         return graph
+    if (
+        not isinstance(graph, Tensor | np.ndarray | list | tuple)
+        or getattr(graph, "layout", torch.strided) is not torch.strided
+    ):
+        kind = "a sparse tensor" if isinstance(graph, Tensor) else f"of type {type(graph).__name__}"
+        raise TypeError(
+            f"the graph is {kind}: expected a Graph (from_edges, from_pyg, from_scipy, from_networkx) or an edge_index of shape (2, edges)"
+        )
     if not isinstance(graph, Tensor):
         return _read(graph, nodes, edge_weight, dtype)
     weighted = isinstance(edge_weight, Tensor)
@@ -44,12 +53,15 @@ def graph_of(graph: Any, nodes: int, edge_weight: Any = None, dtype: torch.dtype
     if weighted and edge_weight.requires_grad:
         raise TypeError("edge_weight requires gradients, but graphs hold fixed weights; detach it")
     parts = (graph, edge_weight) if weighted else (graph,)
+    if any(p.is_inference() for p in parts):  # they have no version counter
+        return _read(graph, nodes, edge_weight, dtype)
     name = (*(id(p) for p in parts), nodes, dtype)
     versions = tuple(p._version for p in parts)
     known = _MADE.get(name)
     if known is not None and known[1] == versions and all(r() is p for r, p in zip(known[0], parts, strict=True)):
         return known[2]
-    made = _read(graph, nodes, edge_weight, dtype)
+    with torch.inference_mode(False):  # what is remembered must be of use in training too
+        made = _read(graph, nodes, edge_weight, dtype)
     references = tuple(weakref.ref(p, lambda _: _MADE.pop(name, None)) for p in parts)
     _MADE[name] = (references, versions, made)
     return made

@@ -44,7 +44,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         3
     """
     if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"{type(model).__name__} is no model of this package; save its state_dict() with torch.save instead")
+        raise TypeError(
+            f"{type(model).__name__} is no model of this package; save its state_dict() with torch.save instead"
+        )
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
@@ -76,7 +78,9 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
     if content.get("format") != FORMAT:
         raise ValueError(f"{path} has format {content.get('format')}, this version reads {FORMAT}; update unspool")
     if content["model"] not in _MODELS:
-        raise ValueError(f"{path} holds a {content['model']!r}, which this version of unspool does not know; update unspool")
+        raise ValueError(
+            f"{path} holds a {content['model']!r}, which this version of unspool does not know; update unspool"
+        )
     try:
         model = _built(content)
         first = next((t for t in content["state"].values() if t.is_floating_point() and t.ndim), None)

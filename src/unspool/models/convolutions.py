@@ -95,8 +95,10 @@ class Convolutions(nn.Module):
             raise Refusal("a layer has a bias, which the objective of Table 1 does not know; build with bias=False")
         if self.norms is not None:
             raise Refusal("batch normalisation is no step on an objective")
-        like = self.dropout.rate  # its dtype and device are the module's
-        net = unroll(convolution_objective(self.widths[0]), ProximalGradient(step=0.5), count).to(like.device, like.dtype)
+        like = next(self.parameters())
+        net = unroll(convolution_objective(self.widths[0]), ProximalGradient(step=0.5), count).to(
+            like.device, like.dtype
+        )
         with torch.no_grad():
             eye = torch.eye(self.widths[0], dtype=like.dtype, device=like.device)
             net.coefficients["W"].copy_(torch.stack([eye, *square]))

@@ -60,7 +60,6 @@ class GPRGNN(Model):
     """
 
     reading = "K gradient steps of size 1/2 with untied α, where Σγ = 1; otherwise times Σγ (Proposition 6, erratum 2)"
-    propagation: HopNetwork
 
     def __init__(
         self,
@@ -112,7 +111,7 @@ class GPRGNN(Model):
         return adopt(made, copy.deepcopy(model.p_pre), made.propagation, copy.deepcopy(model.p_pos), model)
 
 
-def hop_start(start: HopStart, depth: int, teleport: float, warm: Sequence[float] | None = None) -> Tensor:
+def hop_start(start: Any, depth: int, teleport: float, warm: Sequence[float] | None = None) -> Tensor:
     """The coefficients γ₀ ... γ_K before training.
 
     Example:
@@ -123,7 +122,7 @@ def hop_start(start: HopStart, depth: int, teleport: float, warm: Sequence[float
         raise TypeError(f"start={start!r}: expected one of {', '.join(f'HopStart.{s.name}' for s in HopStart)}")
     if depth < 1:
         raise ValueError(f"depth={depth}: expected a whole number of at least 1")
-    k = torch.arange(depth + 1, dtype=torch.float64)
+    k, teleport = torch.arange(depth + 1, dtype=torch.float64), float(teleport)
     if start is HopStart.PPR:
         gamma = teleport * (1 - teleport) ** k
         gamma[-1] = (1 - teleport) ** depth

@@ -47,9 +47,9 @@ class Model(nn.Module):
         reading: how the paper reads the model, and under which condition.
     """
 
-    p_pre: nn.Module
-    propagation: nn.Module
-    p_pos: nn.Module
+    p_pre: Any
+    propagation: Any
+    p_pos: Any
     reading: str = ""
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
     origin: Origin | str | None = None
@@ -64,7 +64,7 @@ class Model(nn.Module):
     @property
     def objective(self) -> Objective:
         """The denoising problem that the propagation solves; prints as maths."""
-        return self.propagation.objective  # type: ignore[return-value]
+        return self.propagation.objective
 
     def forward(self, x: Any, graph: Any, edge_weight: Any = None) -> Tensor:
         """Predictions for every node.
@@ -123,7 +123,9 @@ def check_share(name: str, value: Any, positive: bool = False, below: bool = Fal
     """Raise one sentence when a share does not lie in [0, 1]."""
     fine = isinstance(value, numbers.Real | Tensor) and 0 <= float(value) <= 1
     if not fine or (positive and value == 0) or (below and value == 1):
-        raise ValueError(f"{name}={value!r}: expected a number in {'(' if positive else '['}0, 1{')' if below else ']'}")
+        raise ValueError(
+            f"{name}={value!r}: expected a number in {'(' if positive else '['}0, 1{')' if below else ']'}"
+        )
 
 
 def _check_choices(model: type[Model], settings: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ class Preset:
         ]
 
 
-def preset(model: type[Model], dataset: str, name: str = "paper") -> Preset:
+def preset(model: Any, dataset: str, name: str = "paper") -> Preset:
     """The preset of a model on a dataset.
 
     Args:
@@ -121,8 +121,8 @@ def _paper(model: type[Model], data: str) -> Preset:
             search["teleport"], teleport = tables.PAPER_TELEPORT, 0.1
     else:
         rate, decay, drop, depth, teleport = row
-    wanted = {"hidden": 64, "dropout": drop, "depth": depth, "teleport": teleport}
-    settings = {k: v for k, v in wanted.items() if v is not None and k in _arguments(model)}
+    wanted: dict[str, Any] = {"hidden": 64, "dropout": drop, "depth": depth, "teleport": teleport}
+    settings: dict[str, Any] = {k: v for k, v in wanted.items() if v is not None and k in _arguments(model)}
     if model.__name__ == "GPRGNN":
         settings["propagation_dropout"] = drop
     return Preset(

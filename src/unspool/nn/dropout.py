@@ -20,7 +20,7 @@ class Dropout(nn.Module):
     kept for the backward pass. Sparse features lose the same elements as dense ones.
 
     Args:
-        rate: a number in [0, 1); 0 makes the module do nothing.
+        rate: a number in [0, 1); 0 makes the module do nothing, unless it is stacked with others or loads their state.
 
     Example:
         >>> import torch
@@ -37,15 +37,16 @@ class Dropout(nn.Module):
 
     def __init__(self, rate: float = 0.5) -> None:
         super().__init__()
-        self.active = float(rate) > 0
         seed = torch.randint(2**31, (), dtype=torch.int64)
         self.register_buffer("rate", check_rate(rate, seed).to(torch.float32))
         self.register_buffer("key", key(seed, 0, 0))
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self._zero = self.rate if float(rate) == 0 else None
 
     def forward(self, x: Any) -> Any:
         """Drop elements of a tensor, or of sparse features (giving an operator)."""
-        if not self.training or not self.active:
+        # Trap: in a stack of trials self.rate is that of all trials, and this module only the first of them.
+        if not self.training or (self._zero is not None and self.rate is self._zero):
             return x.operator if isinstance(x, SparseFeatures) else x
         # Trap: the backward pass needs this call's number, and the buffer moves on.
         now = self.count.clone()
@@ -53,6 +54,27 @@ class Dropout(nn.Module):
         if isinstance(x, SparseFeatures):
             return x.dropped(self.rate, self.key, now)
         return dropout(x, self.rate, self.key, now)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Dropout:
+        still = self.rate is self._zero
+        super()._apply(fn, recurse)
+        self._zero = self.rate if still else None
+        return self
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: Any,
+        local_metadata: Any,
+        strict: Any,
+        missing_keys: Any,
+        unexpected_keys: Any,
+        error_msgs: Any,
+    ) -> None:
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+        self._zero = self.rate if self.rate.ndim == 0 and float(self.rate) == 0 else None
 
     def extra_repr(self) -> str:
         """The rate."""

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.ops.prox import beside
 from unspool.refusal import Refusal
 
 
@@ -51,7 +52,7 @@ class Potential(ABC):
                     f"{self!r} with the weight {weight:g} is not convex and has no proximity operator; keep weights non-negative"
                 )
             return v
-        w = torch.as_tensor(weight, dtype=v.dtype, device=v.device)
+        w = beside(weight, v)
         with torch.no_grad():
             u = self._solve(v, w)
         for _ in range(2):  # each Newton step makes one more order of derivative exact

@@ -135,10 +135,17 @@ def features_of(x: Any) -> Tensor | SparseFeatures:
         return x
     if not isinstance(x, Tensor):
         return SparseFeatures.from_tensor(x)
+    if x.requires_grad:
+        raise TypeError(
+            "x is sparse and requires gradients, but sparse features are constants; detach it, or give it dense"
+        )
+    if x.is_inference():  # has no version counter
+        return SparseFeatures.from_tensor(x)
     known = _MADE.get(id(x))
     if known is not None and known[0]() is x and known[1] == x._version:
         return known[2]
-    made = SparseFeatures.from_tensor(x)
+    with torch.inference_mode(False):  # what is remembered must be of use in training too
+        made = SparseFeatures.from_tensor(x)
     name = id(x)
     _MADE[name] = (weakref.ref(x, lambda _: _MADE.pop(name, None)), x._version, made)
     return made

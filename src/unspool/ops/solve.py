@@ -46,7 +46,12 @@ def iterations(p: float, q: float, tolerance: float) -> int:
 
 def _conjugate_gradients(csr: Csr, right: Tensor, p: float, q: float, tolerance: float) -> Tensor:
     """Conjugate gradients with one recurrence per column, in reused buffers."""
-    given, right = right.dtype, right.to(csr.val.dtype).contiguous()
+    given = right.dtype
+    if q == 0:
+        return right / p
+    # Trap: Triton reads a Python float as float32, so the kernel's factor of S must be a number like −1.
+    right = (right.to(csr.val.dtype) / abs(q)).contiguous()
+    p, sign = p / abs(q), 1.0 if q > 0 else -1.0
     step, capturing = step_for(right), right.is_cuda and torch.cuda.is_current_stream_capturing()
     diagonal = torch.full((right.shape[1],), p, dtype=right.dtype, device=right.device)
     h, residual, direction = torch.zeros_like(right), right.clone(), right.clone()
@@ -55,12 +60,12 @@ def _conjugate_gradients(csr: Csr, right: Tensor, p: float, q: float, tolerance:
     squared = torch.linalg.vecdot(residual, residual, dim=0)
     goal, bent = squared * tolerance**2, squared < 0
     # Rounding delays convergence a little; the bound below ends the loop even where it stops the residual from falling.
-    limit = 2 * iterations(p, q, tolerance)
+    limit = 2 * iterations(p, 1.0, tolerance)
     for k in range(limit // 2 if capturing else limit):
         # A graph of kernels cannot look at numbers, and a GPU should not often.
         if not capturing and (k % 4 == 0 or not right.is_cuda) and bool((squared <= goal).all()):
             break
-        step(csr, direction, image, -q, direction, diagonal, None)
+        step(csr, direction, image, -sign, direction, diagonal, None)
         bend = torch.linalg.vecdot(direction, image, dim=0)
         bent, size = bent | (bend < 0), squared / bend.clamp_min(tiny)
         h.addcmul_(direction, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -120,7 +121,7 @@ def _smoother(random: Random) -> Evidence:
     shares = [0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.0]
 
     def falls(energies: list[float]) -> float:
-        return max(max(a - b for a, b in zip(energies[:-1], energies[1:], strict=True)), 0.0) / max(energies)
+        return max(0.0, *(a - b for a, b in itertools.pairwise(energies))) / max(energies)
 
     exact = [
         float(dirichlet_energy(model(random, PPNP, 2, 2, teleport=s, tolerance=1e-13).propagation(x, g), g))

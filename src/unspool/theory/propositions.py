@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -124,11 +126,11 @@ def _unit_sum(hops: Tensor) -> Tensor:
     return torch.cat([hops[:-1], (one - hops[:-1].sum(0))[None]])
 
 
-def _hop_model(random: Random, made: JKNet | GPRGNN, x: Tensor, g: Graph, why: str) -> Evidence:
+def _hop_model(made: Any, x: Tensor, g: Graph, why: str) -> Evidence:
     """A model with free hop coefficients: equal to gradient layers when they sum to I, and not otherwise."""
     free = made.propagation.hops().detach().clone()
     with torch.no_grad():
-        made.propagation.coefficients.copy_(_unit_sum(free))  # type: ignore[union-attr]
+        made.propagation.coefficients.copy_(_unit_sum(free))
     found = read_back_hops(made.propagation.hops())
     h, worst = _replay(found, x, g)
     error = max(gap(h, made.propagation(x, g)), worst)
@@ -142,7 +144,6 @@ def _jknet(random: Random) -> Evidence:
     g, f, depth = graph(random), whole(random, 2, 4), whole(random, 2, 5)
     made = model(random, JKNet, f, f, hidden=f, depth=depth)
     return _hop_model(
-        random,
         made,
         normal(random, g.nodes, f),
         g,
@@ -153,7 +154,7 @@ def _jknet(random: Random) -> Evidence:
 def _gprgnn(random: Random) -> Evidence:
     g, f, depth = graph(random), whole(random, 1, 4), whole(random, 2, 8)
     made = model(random, GPRGNN, f, f, depth=depth)
-    return _hop_model(random, made, normal(random, g.nodes, f), g, "Σγ = 1 and no partial sum is 1")
+    return _hop_model(made, normal(random, g.nodes, f), g, "Σγ = 1 and no partial sum is 1")
 
 
 def _gcn(random: Random) -> Evidence:

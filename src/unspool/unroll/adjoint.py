@@ -128,18 +128,22 @@ def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
     if not problem.objective.quadratic or any(not isinstance(t, QuadraticTerm) for t in problem.objective.terms):
         return None
     stencil, graph = problem.objective.stencil(problem.given), problem.given.graph
-    if any(isinstance(t, Tensor) for t in (stencil.own, stencil.laplacian, stencil.given)):
+    maps = (stencil.own, stencil.laplacian, stencil.given)
+    if any(isinstance(t, Tensor) for t in maps):
         return None
-    pull = stencil.laplacian * graph.scale
-    if stencil.own + pull <= abs(pull):
+    own, smooth, given = (float(t) for t in maps)
+    pull = smooth * graph.scale
+    p = own + pull
+    if p <= abs(pull):
         return None  # not strictly convex for every graph: the general path looks closer, or says so
-    p = stencil.own + pull
     if how.limit < iterations(p, pull, how.tolerance or 1e-10):
         return None  # the general path gives up in words
     operator = graph.require_laplacian()
     if not operator.symmetric:
-        raise Refusal("the exact minimiser is found by conjugate gradients, which need an undirected graph; build it with symmetrise=True, or unroll steps")
-    return shifted_solve(operator, problem.given.x * -stencil.given, p, pull, how.tolerance)
+        raise Refusal(
+            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it with symmetrise=True, or unroll steps"
+        )
+    return shifted_solve(operator, problem.given.x * -given, p, pull, how.tolerance)
 
 
 class _Attach(torch.autograd.Function):

@@ -148,7 +148,7 @@ def _then(hops: Tensor, t: Map) -> Tensor:
     if rank(t) == 0:
         return hops * t
     if hops.ndim == 3:
-        return hops @ t if rank(t) == 2 else hops * t  # type: ignore[operator]
+        return hops @ t.to(hops.dtype) if rank(t) == 2 else hops * t  # type: ignore[operator, union-attr]
     if rank(t) == 1:
         return (hops[:, None] if hops.ndim == 1 else hops) * t
     return (hops[:, None, None] if hops.ndim == 1 else hops[:, :, None]) * t

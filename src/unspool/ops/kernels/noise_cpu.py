@@ -29,7 +29,12 @@ def mix_(bits: Tensor, spare: Tensor) -> Tensor:
 
 
 #: Integers as wide as each float, for masks that are applied bit by bit (ten times faster than masked_fill_).
-_AS_WIDE = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: torch.int16}
+_AS_WIDE = {
+    torch.float64: torch.int64,
+    torch.float32: torch.int32,
+    torch.bfloat16: torch.int16,
+    torch.float16: torch.int16,
+}
 
 
 def _keep_(out: Tensor, bits: Tensor, threshold: int, mask: Tensor) -> None:
@@ -94,7 +99,9 @@ def drop_entries(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tenso
         threshold, scale = limits(rate[b])
         bits = row_hash(rows, advanced(key[b], count[b]), val.device)[row].add_(column)
         mix_(bits, spare)
-        bits.bitwise_left_shift_(shift).bitwise_right_shift_(_word(16))  # the half that is this element's, with its sign
+        bits.bitwise_left_shift_(shift).bitwise_right_shift_(
+            _word(16)
+        )  # the half that is this element's, with its sign
         torch.mul(val, scale, out=out[b])
         _keep_(out[b], bits, threshold, mask)
     return out
