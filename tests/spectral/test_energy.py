@@ -191,3 +191,15 @@ def test_directed_graphs_have_no_bands():
     graph = us.Graph.from_edges([[0], [1]], nodes=3)
     with pytest.raises(Refusal, match="directed"):
         energy(us.HopNetwork([1.0, 1.0]), torch.ones(3, 1), graph)
+
+
+def test_layers_of_a_gcn_are_followed():
+    graph, _ = us.graph.sensor(30)
+    graph = graph.to(torch.float64)
+    x = torch.randn(30, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = us.models.GCN(3, 3, hidden=3, depth=4).double().eval()
+    found = us.spectral.energy(model, x, graph)
+    assert len(found.total) == 5
+    layers = [h.detach() for h in model.propagation.layers(x, graph)]
+    expected = [float(h.square().sum()) for h in [x, *layers]]
+    assert found.total.tolist() == pytest.approx(expected, rel=1e-9)

@@ -211,6 +211,8 @@ def _iterates(network: Any, x: Tensor, graph: Graph, follow: Follow) -> tuple[It
             return walk, "hops pₖ(A) X"
         return _running(walk, found.coefficients.to(x)), "running output over the hops"
     with evaluating(network):
+        if callable(getattr(network, "layers", None)):  # GCN's convolutions give their layers one by one
+            return [x, *network.layers(x, graph)], "layers"
         return [x, network(x, graph)], "input and output"
 
 
