@@ -93,7 +93,7 @@ def test_structure_is_known_without_values():
         (lambda a: -a, "−αₖ"),
         (lambda a: a + 1, "αₖ + 1"),
         (lambda a: 1 - (a - 2), "1 − (αₖ − 2)"),
-        (lambda a: 0.3 * us.Relaxed(2, name="W") + 0.7, "0.3 W + 0.7"),
+        (lambda a: 0.3 * us.Relaxed(2, name="W") + 0.7, "0.3 W + 0.7 I"),
         (lambda a: 1 - us.Relaxed(2, name="W"), "I − W"),
     ],
 )

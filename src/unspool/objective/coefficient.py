@@ -343,8 +343,9 @@ class Combined(Coefficient):
 
     def __str__(self) -> str:
         if self.operation in "+−":
-            left = "I" if self.right.matrix and not self.left.matrix and str(self.left) == "1" else str(self.left)
+            left = _identity_times(self.left) if self.right.matrix and self.left.number else str(self.left)
             right = self.right.factor if self.operation == "−" else str(self.right)
+            right = _identity_times(self.right) if self.left.matrix and self.right.number else right
             return f"{left} {self.operation} {right}"
         joint = "/" if self.operation == "/" else " "
         if self.operation == "·" and self.left.factor[-1].isdigit() and self.right.factor[0].isdigit():
@@ -355,6 +356,11 @@ class Combined(Coefficient):
 
     def __repr__(self) -> str:
         return f"Combined({self})"
+
+
+def _identity_times(number: Coefficient) -> str:
+    """A number that is added to a matrix: t means t·I."""
+    return "I" if str(number) == "1" else f"{number.factor} I"
 
 
 class _Initial(Mapping["Leaf", Tensor]):
