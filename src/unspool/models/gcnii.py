@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from enum import Enum
 
@@ -25,6 +26,16 @@ class Identity(Enum):
     CONSTANT = "constant"
 
 
+def logarithmic(strength: float, layer: int) -> float:
+    """θ_l = log(λ/l + 1).
+
+    Example:
+        >>> round(logarithmic(0.5, 1), 4)
+        0.4055
+    """
+    return math.log(strength / layer + 1)
+
+
 class GCNII(Model):
     r"""Deep convolutions that remember: :math:`H \leftarrow \mathrm{ReLU}\bigl(((1-a) A H + a X)(\theta W + (1-\theta) I)\bigr)`.
 
@@ -45,7 +56,7 @@ class GCNII(Model):
         >>> import torch, unspool as us
         >>> model = us.models.GCNII(5, 3, hidden=16, depth=4)
         >>> print(model.objective)
-        0.1 ‖H − X‖²_(θₖ Wₖ + 1 − θₖ)  +  0.9 ‖B H‖²_(θₖ Wₖ + 1 − θₖ)  +  ‖H‖²_(I − (θₖ Wₖ + 1 − θₖ))  +  ι[H ≥ 0]
+        0.1 ‖H − X‖²_(θₖ Wₖ + (1 − θₖ) I)  +  0.9 ‖B H‖²_(θₖ Wₖ + (1 − θₖ) I)  +  ‖H‖²_(I − (θₖ Wₖ + (1 − θₖ) I))  +  ι[H ≥ 0]
         >>> model(torch.eye(5), us.graph.ring(5)).shape
         torch.Size([5, 3])
     """
@@ -73,7 +84,7 @@ class GCNII(Model):
             raise ValueError(f"strength={strength}: expected a finite number of at least 0")
         w = Relaxed(hidden, per_layer=True, name="W")
         if identity is Identity.LOGARITHMIC:
-            lean = Schedule(lambda layer: math.log(strength / layer + 1), name="θ")
+            lean = Schedule(functools.partial(logarithmic, strength), name="θ")
         else:
             lean = Fixed(strength)
         t = lean * w + (1 - lean)

@@ -133,6 +133,7 @@ class Unrolled(nn.Module):
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         values = [self.values(k) for k in range(1, self.depth + 1)]
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
+            _refuse_stacked()
             for first in range(1, self.depth + 1, self.adjoint.every):
                 layers = range(first, min(first + self.adjoint.every, self.depth + 1))
                 state = torch.utils.checkpoint.checkpoint(
@@ -184,7 +185,7 @@ class Unrolled(nn.Module):
             if isinstance(self.adjoint, Polynomial) and self.adjoint.basis
             else str(self.adjoint)
         )
-        learns = ", ".join(f"{name} ({p.numel()})" for name, p in self.coefficients.items()) or "nothing"
+        learns = ", ".join(f"{n} ({p.numel()})" for n, p in self.coefficients.items() if p.requires_grad) or "nothing"
         return (
             f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
         )
@@ -244,6 +245,14 @@ class Unrolled(nn.Module):
             for k in range(1, self.depth + 1)
         ]
         return lower(self.algorithm, problems, self.start).parts
+
+
+def _refuse_stacked() -> None:
+    """torch's checkpoints cannot be recomputed once a vmap is over, and would fail in the backward pass without a word."""
+    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+        raise Refusal(
+            "Checkpointed networks do not go under vmap and other torch.func transforms; use adjoint=Stored()"
+        )
 
 
 def _with_between(between: nn.Module | None, adjoint: Adjoint | None) -> Adjoint | None:

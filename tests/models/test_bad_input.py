@@ -1,0 +1,184 @@
+"""What is wrong with an input or a setting is said in one sentence, by every model alike."""
+
+import numpy as np
+import pytest
+import torch
+
+import unspool as us
+from unspool import models
+
+RING = us.graph.ring(6)
+X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+PAIR = torch.tensor([[0, 1], [1, 0]])
+
+
+def with_(value, node=2, feature=1):
+    x = X.clone()
+    x[node, feature] = value
+    return x
+
+
+BAD_FEATURES = {
+    "nan": (with_(float("nan")), "x is nan at node 2, feature 1: features must be finite; fill or drop it"),
+    "inf": (with_(float("inf"), 5, 3), "x is inf at node 5, feature 3"),
+    "minus inf, sparse": (with_(float("-inf"), 0, 0).to_sparse(), "x is -inf at node 0, feature 0"),
+    "nan, sparse": (with_(float("nan")).to_sparse(), "x is nan at node 2, feature 1"),
+    "nan, csr": (with_(float("nan")).to_sparse_csr(), "x is nan at node 2, feature 1"),
+    "nan in a stack": (torch.stack([X, with_(float("nan"))]), "x is nan at node 2, feature 1"),
+    "few features": (X[:, :3], "x has 3 features, but the model was built for 4"),
+    "few features, sparse": (X[:, :3].to_sparse(), "x has 3 features, but the model was built for 4"),
+    "integers": (torch.ones(6, 4).long(), "x holds int64: features are floating-point; call x.float()"),
+    "booleans": (torch.ones(6, 4) > 0, "x holds bool"),
+    "integers, sparse": (torch.ones(6, 4).long().to_sparse(), "features hold int64: .*call x.float()"),
+    "one dimension": (X[:, 0], r"x has shape \(6,\): expected \(nodes, features\); use x\[:, None\]"),
+    "no dimension": (X[0, 0], r"x has shape \(\)"),
+    "three dimensions, sparse": (X[None].to_sparse(), r"features of shape \(1, 6, 4\): expected \(nodes, features\)"),
+    "numpy": (X.numpy(), "features of type ndarray: expected a torch tensor"),
+    "nothing": (None, "features of type NoneType"),
+}
+BAD_GRAPHS = {
+    "few nodes": (X[:5], RING, None, "x has 5 rows, but the graph has 6 nodes"),
+    "few nodes, sparse": (X[:5].to_sparse(), RING, None, "x has 5 rows, but the graph has 6 nodes"),
+    "dtype": (X.double(), RING, None, r"x is float64, the graph float32: call graph.to\(torch.float64\)"),
+    "dtype of the graph": (X, RING.to(torch.float64), None, r"x is float32, the graph float64: call graph.to\(torch.float32\)"),
+    "outside": (X, torch.tensor([[0, 6], [1, 0]]), None, r"edge 1 names node 6, but node ids run from 0 to 5 \(nodes=6\)"),
+    "below": (X, torch.tensor([[0, -1], [1, 0]]), None, "edge 1 names node -1"),
+    "negative": (X, PAIR, torch.tensor([1.0, -2.0]), "the weight of edge 1 is -2: weights must not be negative"),
+    "nan weight": (X, PAIR, torch.tensor([1.0, float("nan")]), "the weight of edge 1 is nan"),
+    "few weights": (X, PAIR, torch.ones(1), r"weights has shape \(1,\), but there are 2 edges"),
+    "learnt weights": (X, PAIR, torch.ones(2, requires_grad=True), "requires gradients, but graphs hold fixed weights; detach it"),
+    "weights twice": (X, RING, torch.ones(12), "a Graph carries its own weights"),
+    "float ids": (X, PAIR.float(), None, r"edge_index holds float32: node ids are integers; call edge_index.long\(\)"),
+    "pairs": (X, torch.tensor([[0, 1], [1, 2], [2, 3]]), None, r"edge_index has shape \(3, 2\): expected \(2, edges\)"),
+    "no graph": (X, None, None, "the graph is of type NoneType: expected a Graph"),
+    "a name": (X, "cora", None, "the graph is of type str: expected a Graph"),
+    "a matrix": (X, torch.eye(6).to_sparse(), None, "the graph is a sparse tensor: expected a Graph"),
+}  # fmt: skip
+
+
+def words(call):
+    with pytest.raises((ValueError, TypeError)) as problem:
+        call()
+    return str(problem.value)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind", models.MODELS)
+@pytest.mark.parametrize("case", BAD_FEATURES)
+def test_bad_features_are_named(case, kind, training):
+    x, expected = BAD_FEATURES[case]
+    with pytest.raises((ValueError, TypeError), match=expected):
+        kind(4, 3).train(training)(x, RING)
+
+
+@pytest.mark.parametrize("kind", [k for k in models.MODELS if k is not models.MLP])
+@pytest.mark.parametrize("case", BAD_GRAPHS)
+def test_bad_graphs_are_named(case, kind):
+    x, graph, weights, expected = BAD_GRAPHS[case]
+    with pytest.raises((ValueError, TypeError), match=expected):
+        kind(4, 3)(x, graph, weights)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("kind", models.MODELS)
+def test_a_model_of_another_dtype_is_named(kind, form):
+    x = X.double() if form == "dense" else X.double().to_sparse()
+    with pytest.raises(TypeError, match=r"x is float64, the model float32: call model.to\(torch.float64\) or x.to\(torch.float32\)"):  # fmt: skip
+        kind(4, 3)(x, RING.to(torch.float64))
+
+
+def test_nothing_is_said_about_good_input():
+    for kind in models.MODELS:
+        model = kind(4, 3)
+        assert model(X, torch.zeros(2, 0, dtype=torch.long)).shape == (6, 3)  # no edges
+        assert model(torch.stack([X, X]), RING).shape == (2, 6, 3)
+        assert model(X, PAIR.numpy()).shape == (6, 3)
+        assert model(X, PAIR.tolist(), [2.0, 2.0]).shape == (6, 3) if kind is not models.MLP else True
+
+
+def test_mlp_needs_no_graph():
+    model = models.MLP(4, 3).eval()
+    assert torch.equal(model(X), model(X, RING))
+
+
+SETTINGS = {
+    "depth": (0, -1, 2.5, "3", True, None),
+    "hidden": (0, -1, 2.5, "64"),
+    "teleport": (-0.1, 1.5, float("nan"), "a", None),
+    "residual": (-0.1, 1.0, 1.5, float("nan")),
+    "dropout": (1.0, -0.1, 1.5, float("nan")),
+    "propagation_dropout": (1.0, -0.1),
+    "strength": (-1.0, float("nan"), float("inf")),
+    "tolerance": (0.0, 1.0, -1.0),
+}
+EXPECTED = {
+    "depth": "depth={}: expected a whole number of at least 1",
+    "hidden": "hidden={}: expected a whole number of at least 1",
+    "teleport": "teleport={}: expected a number in",
+    "residual": "residual={}: expected a number in [0, 1)",
+    "dropout": "dropout rate {}: expected a number in [0, 1)",
+    "propagation_dropout": "dropout rate {}: expected a number in [0, 1)",
+    "strength": "strength={}: expected a finite number of at least 0",
+    "tolerance": "tolerance={}: expected a number between 0 and 1",
+}
+
+
+def takes(kind, setting):
+    return setting in kind.__init__.__annotations__
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "value"),
+    [(k, s, v) for k in models.MODELS for s, values in SETTINGS.items() if takes(k, s) for v in values],
+)
+def test_bad_settings_are_named(kind, setting, value):
+    assert EXPECTED[setting].format(repr(value)) in words(lambda: kind(4, 3, **{setting: value}))
+
+
+@pytest.mark.parametrize("kind", models.MODELS)
+@pytest.mark.parametrize("value", [0, -2, 2.5, "5", None])
+def test_bad_widths_are_named(kind, value):
+    assert words(lambda: kind(value, 3)) == f"in_features={value!r}: expected a whole number of at least 1"
+    assert words(lambda: kind(3, value)) == f"out_features={value!r}: expected a whole number of at least 1"
+
+
+def test_limits_are_allowed():
+    for kind in (models.APPNP, models.GPRGNN, models.GCNII):
+        for teleport in (0, 1, 0.0, 1.0, np.float32(0.5)):
+            assert torch.isfinite(kind(4, 3, teleport=teleport).eval()(X, RING)).all()
+    assert torch.isfinite(models.AirGNN(4, 3, residual=0.0).eval()(X, RING)).all()
+    still = models.PPNP(4, 3, teleport=1.0).eval()
+    assert torch.allclose(still(X, RING), still.p_pre(X), atol=1e-6)
+    assert words(lambda: models.PPNP(4, 3, teleport=0.0)) == "teleport=0.0: expected a number in (0, 1]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "known"),
+    [
+        (models.SGC, "weights", "Side.PRE, Side.POS"),
+        (models.JKNet, "combine", "Combine.SUM, Combine.CONCATENATE, Combine.MAX"),
+        (models.GPRGNN, "start", "HopStart.PPR, "),
+        (models.GCNII, "identity", "Identity.LOGARITHMIC, Identity.CONSTANT"),
+        (models.UGDGNN, "channels", "Channels.CLASSES, Channels.HIDDEN"),
+        (models.UGDGNN, "mixing", "Mixing.TIED, Mixing.FREE"),
+        (models.UGDGNN, "layers", "Layers.REDUCED, Layers.GENERAL"),
+        (models.UGDGNN, "basis", "Basis.POWERS, Basis.CHEBYSHEV"),
+    ],
+)
+def test_choices_are_named(kind, setting, known):
+    assert f"{setting}='free': expected one of {known}" in words(lambda: kind(4, 3, **{setting: "free"}))
+
+
+@pytest.mark.parametrize("warm", [None, [1.0], [1.0, 2.0, 3.0, 4.0]])
+def test_warm_starts_have_their_length(warm):
+    build = lambda: models.GPRGNN(4, 3, depth=2, start=models.HopStart.WARM, warm=warm)  # noqa: E731
+    assert words(build) == "HopStart.WARM needs warm= with 3 numbers, γ₀ to γ_2"
+
+
+def test_ppnp_refuses_what_has_no_inverse():
+    plain = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.NONE)
+    with pytest.raises(us.Refusal, match="eigenvalues outside"):
+        models.PPNP(4, 3)(X, plain)
+    walk = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.RANDOM_WALK)  # fmt: skip
+    with pytest.raises(us.Refusal, match="undirected"):
+        models.PPNP(4, 3)(X, walk)
