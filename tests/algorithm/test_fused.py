@@ -131,3 +131,20 @@ def test_layers_that_keep_nothing_of_h():
 def test_a_step_that_forgets_everything_gives_zero(graph, x):
     net = us.unroll(us.Ridge(1.0), us.GradientDescent(step=0.5), 2, adjoint=us.Stored())
     assert torch.equal(net(x, graph), torch.zeros_like(x))
+
+
+class HalfStep(us.GradientDescent):
+    """A rule that takes half of the step it names."""
+
+    def advance(self, state, problem):
+        (h,) = state
+        return (problem.descend(h, 0.5 * self.step_size(problem)),)
+
+
+def test_a_rule_that_takes_another_step_gets_it():
+    graph = us.graph.ring(7).to(torch.float64)
+    x = torch.randn(7, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    objective = us.Fidelity(0.3) + us.Smoothness(0.7)
+    half = us.unroll(objective, HalfStep(step=0.5), depth=3, adjoint=us.Stored())
+    plain = us.unroll(objective, us.GradientDescent(step=0.25), depth=3, adjoint=us.Stored())
+    assert torch.allclose(half(x, graph), plain(x, graph), atol=1e-12)

@@ -158,7 +158,7 @@ def test_limits_are_allowed():
         (models.SGC, "weights", "Side.PRE, Side.POS"),
         (models.JKNet, "combine", "Combine.SUM, Combine.CONCATENATE, Combine.MAX"),
         (models.GPRGNN, "start", "HopStart.PPR, "),
-        (models.GCNII, "identity", "Identity.LOGARITHMIC, Identity.CONSTANT"),
+        (models.GCNII, "identity", "IdentityMapping.LOGARITHMIC, IdentityMapping.CONSTANT"),
         (models.UGDGNN, "channels", "Channels.CLASSES, Channels.HIDDEN"),
         (models.UGDGNN, "mixing", "Mixing.TIED, Mixing.FREE"),
         (models.UGDGNN, "layers", "Layers.REDUCED, Layers.GENERAL"),

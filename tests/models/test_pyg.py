@@ -83,7 +83,7 @@ def test_gcnii(name, place):
     h = start = model.p_pre(x)
     for layer, w in enumerate(model.propagation.coefficients["W"], 1):
         # log(θ/l + 1) is their only schedule; a constant β is one with θ = exp(β) − 1 in layer 1.
-        theta, number = (s["strength"], layer) if s["identity"] is models.Identity.LOGARITHMIC else (math.expm1(s["strength"]), 1)  # fmt: skip
+        theta, number = (s["strength"], layer) if s["identity"] is models.IdentityMapping.LOGARITHMIC else (math.expm1(s["strength"]), 1)  # fmt: skip
         peer = copied(peers.GCN2Conv(HIDDEN, alpha=s["teleport"], theta=theta, layer=number), weight1=w)
         h = torch.relu(peer(h, start, index, weights))
     assert close(model(x, index, weights), model.p_pos(h))

@@ -33,7 +33,7 @@ CASES = {
     "GCN-no-bias": (models.GCN, {**_SMALL, "bias": False}),
     "GCN-batch-norm": (models.GCN, {**_SMALL, "batch_norm": True}),
     "GCNII": (models.GCNII, {**_SMALL, "teleport": 0.2}),
-    "GCNII-constant": (models.GCNII, {**_SMALL, "identity": models.Identity.CONSTANT, "strength": 0.3}),
+    "GCNII-constant": (models.GCNII, {**_SMALL, "identity": models.IdentityMapping.CONSTANT, "strength": 0.3}),
     "AirGNN": (models.AirGNN, {**_SMALL, "residual": 0.4}),
     "AirGNN-checkpointed": (models.AirGNN, {**_SMALL, "adjoint": us.Checkpointed(every=3)}),
     "DAGNN": (models.DAGNN, _SMALL),

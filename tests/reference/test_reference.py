@@ -24,7 +24,7 @@ def test_every_choice_is_under_the_laws():
 
     m = us.models
     for setting, choices in {
-        "combine": m.Combine, "start": m.HopStart, "identity": m.Identity, "channels": m.Channels, "mixing": m.Mixing,
+        "combine": m.Combine, "start": m.HopStart, "identity": m.IdentityMapping, "channels": m.Channels, "mixing": m.Mixing,
         "layers": m.Layers, "basis": us.Basis, "weights": m.Side,
     }.items():  # fmt: skip
         assert len(set(choices) - values(setting)) <= 1, setting  # the default need not be named

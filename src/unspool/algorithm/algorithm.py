@@ -42,7 +42,7 @@ class Problem:
         return self.objective.gradient_at(h, self.given)
 
     def descend(self, h: Any, step: Map) -> Any:
-        """h − step · ∇f(h), in lowest terms where the network knows them."""
+        """h − step · ∇f(h); in lowest terms where the network knows its step beforehand (plain and proximal gradient)."""
         if self.fused is not None and isinstance(h, Tensor) and self.given.graph.scale == 1.0:
             return self.fused(h, self.given)
         return h - times(self.gradient(h), step)

@@ -2,13 +2,14 @@ r"""A gradient step in lowest terms: :math:`H - \eta\nabla f(H) = H\,\text{keep}
 
 Computing the gradient and subtracting it costs three channel maps and two passes that often cancel: the layers of GCN,
 GCNII and AirGNN keep nothing of H. Collecting the coefficients first (:mod:`unspool.objective.form`) leaves the layer as
-its authors write it, ``(A @ h) @ w``, in one product less and without rounding.
+its authors write it, ``(A @ h) @ w``: one channel map instead of three, and nothing that cancels only to rounding.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from unspool.objective import Coefficient, Fidelity, Given, Objective, Ridge, Smoothness, channel
@@ -31,7 +32,7 @@ class FusedStep:
         if not self.hop.zero:
             moved = spmm(given.graph.require_laplacian(), h)
             if self.ratio is not None:
-                moved = moved + self.ratio * given.x
+                moved = torch.add(moved, given.x, alpha=self.ratio)
             part = _applied(moved, self.hop, given)
             total = part if total is None else total + part
         if self.ratio is None and not self.give.zero:

@@ -11,7 +11,7 @@ from unspool.models.appnp import APPNP
 from unspool.models.checkpoint import load, save
 from unspool.models.dagnn import DAGNN
 from unspool.models.gcn import GCN
-from unspool.models.gcnii import GCNII, Identity
+from unspool.models.gcnii import GCNII, IdentityMapping
 from unspool.models.gprgnn import GPRGNN, HopStart
 from unspool.models.jknet import Combine, JKNet
 from unspool.models.mlp import MLP
@@ -26,5 +26,5 @@ MODELS: tuple[type[Model], ...] = (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, 
 
 __all__ = [
     "APPNP", "DAGNN", "GCN", "GCNII", "GPRGNN", "MLP", "MODELS", "PPNP", "SGC", "UGDGNN", "AirGNN", "Channels", "Combine", "HopStart",
-    "Identity", "JKNet", "Layers", "Mixing", "Model", "Preset", "Side", "load", "preset", "save",
+    "IdentityMapping", "JKNet", "Layers", "Mixing", "Model", "Preset", "Side", "load", "preset", "save",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from unspool.unroll import unroll
 
 
 class AirGNN(Model):
-    r"""Smoothing that lets odd nodes stand out: row by row, :math:`h_i \leftarrow x_i + \mathrm{ReLU}\bigl(1 - \tfrac{\lambda}{2(1-\lambda)\lVert [AH]_i - x_i\rVert}\bigr)([AH]_i - x_i)`.
+    r"""Smoothing that corrects odd nodes and leaves the others alone: row by row, :math:`h_i \leftarrow x_i + \mathrm{ReLU}\bigl(1 - \tfrac{\lambda}{2(1-\lambda)\lVert [AH]_i - x_i\rVert}\bigr)([AH]_i - x_i)`.
 
     Proposition 10: proximal gradient steps of size :math:`1/(2(1-\lambda))` on
     :math:`(1-\lambda)\lVert BH\rVert^2 + \lambda\lVert H-X\rVert_{2,1}`. The paper's γ is 1 − λ. Gradients are finite where a node
@@ -24,7 +24,7 @@ class AirGNN(Model):
         in_features, out_features: channels of the input and of the output.
         hidden: width of the perceptron.
         depth: K, the number of steps.
-        residual: λ in [0, 1), the weight of staying at one's own prediction.
+        residual: λ in [0, 1), the weight of the robust fidelity to one's own prediction.
         dropout: rate on the inputs of both layers.
         adjoint: how gradients flow: ``Stored()`` when omitted, ``Checkpointed(every=)`` for memory at depth.
 

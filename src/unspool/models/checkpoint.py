@@ -27,7 +27,7 @@ _MODELS: dict[str, type[Model]] = {
 }  # fmt: skip
 _CHOICES: dict[str, type[Enum]] = {
     c.__name__: c
-    for c in (sgc.Side, jknet.Combine, gprgnn.HopStart, gcnii.Identity, ugdgnn.Channels, ugdgnn.Mixing, ugdgnn.Layers, Basis)
+    for c in (sgc.Side, jknet.Combine, gprgnn.HopStart, gcnii.IdentityMapping, ugdgnn.Channels, ugdgnn.Mixing, ugdgnn.Layers, Basis)
 }  # fmt: skip
 
 

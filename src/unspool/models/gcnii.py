@@ -16,7 +16,7 @@ from unspool.objective import Fidelity, Fixed, NonNegative, Relaxed, Ridge, Sche
 from unspool.unroll import unroll
 
 
-class Identity(Enum):
+class IdentityMapping(Enum):
     """How strongly GCNII's layers lean on W rather than on the identity.
 
     ``LOGARITHMIC``: θ_l = log(λ/l + 1), as its authors do. ``CONSTANT``: the paper's ξ, the same in all layers.
@@ -71,7 +71,7 @@ class GCNII(Model):
         hidden: int = 64,
         depth: int = 16,
         teleport: float = 0.1,
-        identity: Identity = Identity.LOGARITHMIC,
+        identity: IdentityMapping = IdentityMapping.LOGARITHMIC,
         strength: float = 0.5,
         dropout: float = 0.5,
     ) -> None:
@@ -83,7 +83,7 @@ class GCNII(Model):
         if not 0 <= strength < math.inf:
             raise ValueError(f"strength={strength}: expected a finite number of at least 0")
         w = Relaxed(hidden, per_layer=True, name="W")
-        if identity is Identity.LOGARITHMIC:
+        if identity is IdentityMapping.LOGARITHMIC:
             lean = Schedule(functools.partial(logarithmic, strength), name="θ")
         else:
             lean = Fixed(strength)

@@ -69,6 +69,7 @@ UNSTATED: tuple[str, ...] = (
     "no batch normalisation",
     "GCNII: teleport 0.1, θ = log(0.5/l + 1)",
     "JKNet: the linear sum, square W on the hidden channels",
+    "AirGNN (not run in the paper): residual 0.5",
     "UGDGNN: propagation on class channels, γ and ζ start at 1/K, ξ = 1 − ζ (stated)",
 )
 

@@ -125,6 +125,8 @@ def _paper(model: type[Model], data: str) -> Preset:
     settings: dict[str, Any] = {k: v for k, v in wanted.items() if v is not None and k in _arguments(model)}
     if model.__name__ == "GPRGNN":
         settings["propagation_dropout"] = drop
+    if model.__name__ == "AirGNN":
+        settings["residual"] = 0.5
     return Preset(
         model, "paper", data, settings, rate, dict.fromkeys(("first", "linear", "convolution", "gate"), decay),
         epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.UNSTATED,

@@ -117,7 +117,8 @@ class UGDGNN(Model):
     def from_model(cls, model: Any) -> UGDGNN:
         """The UGDGNN that computes what another model computes, with its trained weights.
 
-        Numbers cₖ become γₖ = cₖ, ζₖ = 1, ξₖ = 0; matrices Cₖ become γₖ = 1, ζₖ = 0, ξₖ = 1, Wₖ = Cₖ.
+        Numbers cₖ become γₖ = cₖ, ζₖ = 1, ξₖ = 0; matrices Cₖ become γₖ = 1, ζₖ = 0, ξₖ = 1, Wₖ = Cₖ. Where ξ = 0, W has no
+        gradient until training moves ζ.
 
         Example:
             >>> import torch, unspool as us

@@ -56,8 +56,10 @@ class Dropout(nn.Module):
         return dropout(x, self.rate, self.key, now)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Dropout:
-        still = self.rate is self._zero
+        still, before = self.rate is self._zero, self.rate
         super()._apply(fn, recurse)
+        if self.rate.dtype != before.dtype:  # a rate is no signal: half precision would change the masks
+            self.rate = before.to(self.rate.device)
         self._zero = self.rate if still else None
         return self
 

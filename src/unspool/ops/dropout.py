@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.ops.function import known_signature
 from unspool.ops.kernels import noise_cpu
 
 # A well-mixing 32-bit finaliser (the constants are those of "lowbias32", found by C. Wellons' hash prospector, 2018).
@@ -135,6 +136,7 @@ torch.library.register_vmap("unspool::dropout_raw", _trials(_raw, 0))
 torch.library.register_vmap("unspool::entries_raw", _trials(_entries, 3))
 
 
+@known_signature
 class _Dropout(torch.autograd.Function):
     """Linear in x and its own transpose: the backward pass drops the same elements of the gradient."""
 

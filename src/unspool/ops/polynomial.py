@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from unspool.ops import recurrence
+from unspool.ops.function import known_signature
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.spmm import check_signal, refuse_stacked_graph
 
@@ -148,6 +149,7 @@ def _flip(hops: Tensor) -> Tensor:
     return hops.transpose(-1, -2) if hops.ndim == 4 else hops
 
 
+@known_signature
 class _Series(torch.autograd.Function):
     """Σ pₖ(A) X cₖ."""
 
@@ -189,6 +191,7 @@ class _Series(torch.autograd.Function):
         return (None,) * 8 + (dx, dhops, None)
 
 
+@known_signature
 class _Sweep(torch.autograd.Function):
     """(Σ pₖ(Aᵀ) G cₖᵀ, ⟨X, pₖ(Aᵀ) G⟩), linear in each of G, X and c."""
 
@@ -228,6 +231,7 @@ class _Sweep(torch.autograd.Function):
         return (None,) * 8 + (dg, dx, dhops, None)
 
 
+@known_signature
 class _Moments(torch.autograd.Function):
     """⟨X, pₖ(Aᵀ) G⟩ alone; the coefficients only lend their shape."""
 

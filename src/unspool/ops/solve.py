@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.ops.function import known_signature
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.refusal import Refusal
@@ -100,6 +101,7 @@ torch.library.register_fake("unspool::solve_raw", _fake)
 torch.library.register_vmap("unspool::solve_raw", _fold(_raw))
 
 
+@known_signature
 class _Solve(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.ops import recurrence
+from unspool.ops.function import known_signature
 from unspool.ops.operator import Csr, HasOperator, Operator
 
 # Three layers, each for a reason found by experiment (docs/architecture.md, "The primitive"):
@@ -65,6 +66,7 @@ torch.library.register_fake("unspool::spmm_raw", _raw_fake)
 torch.library.register_vmap("unspool::spmm_raw", _fold)
 
 
+@known_signature
 class _Product(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -115,12 +115,12 @@ def evaluating(network: Any) -> Generator[None]:
 @torch.no_grad()
 def read(network: Any, graph: Graph | None = None) -> Hops | Minimiser | Neither:
     """Look at a network (or the propagation of a model) and say what it is, in float64 on the CPU."""
-    network = propagation_of(network)
+    name, network = type(network).__name__, propagation_of(network)
     if isinstance(network, Unrolled):
         return _read_unrolled(network, graph)
     found = getattr(network, "hops", None)
     if found is None:
-        return Neither(f"{type(network).__name__} has no hop coefficients")
+        return Neither(f"{name} is no polynomial of the graph")
     hops = found() if callable(found) else found
     if not isinstance(hops, Tensor):
         raise TypeError(f"{type(network).__name__}.hops gave {type(hops).__name__}, not a tensor")

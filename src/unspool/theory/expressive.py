@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph
-from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, Identity, JKNet
+from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, IdentityMapping, JKNet
 from unspool.ops.polynomial import propagate
 from unspool.spectral import PolynomialBasis, convert, dirichlet_energy, response
 from unspool.theory.certificate import Claim, Evidence, Verdict
@@ -231,7 +231,9 @@ def _gcnii_reach(random: Random) -> Evidence:
     c = 0.3 + torch.rand(depth + 1, generator=random, dtype=torch.float64)
     c[-1] = c[-2]
     weights = [float(c[0]), *(float(c[i] / c[i - 1]) for i in range(1, depth))][::-1]
-    made = model(random, GCNII, 2, 2, hidden=2, depth=depth, teleport=0.5, identity=Identity.CONSTANT, strength=1.0)
+    made = model(
+        random, GCNII, 2, 2, hidden=2, depth=depth, teleport=0.5, identity=IdentityMapping.CONSTANT, strength=1.0
+    )
     with torch.no_grad():  # positive coefficients and a positive signal keep every ReLU open
         for matrix, w in zip(made.propagation.coefficients["W"], weights, strict=True):
             matrix.copy_(2 * w * torch.eye(2, dtype=torch.float64))

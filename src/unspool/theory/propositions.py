@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unspool.algorithm import GradientDescent, ProximalGradient
 from unspool.graph import Graph
-from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, AirGNN, Identity, JKNet, Layers, Side
+from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, AirGNN, IdentityMapping, JKNet, Layers, Side
 from unspool.objective import Fidelity, Fixed, NonNegative, Objective, Ridge, RowSparseFidelity, Smoothness
 from unspool.ops.polynomial import propagate
 from unspool.refusal import Refusal
@@ -188,7 +188,9 @@ def _gcnii(random: Random) -> Evidence:
     g, f, depth = graph(random), whole(random, 2, 4), whole(random, 2, 5)
     x, a = normal(random, g.nodes, f), g.to_dense()
     share, xi = number(random, 0.05, 0.6), number(random, 0.1, 0.9)
-    made = model(random, GCNII, f, f, hidden=f, depth=depth, teleport=share, identity=Identity.CONSTANT, strength=xi)
+    made = model(
+        random, GCNII, f, f, hidden=f, depth=depth, teleport=share, identity=IdentityMapping.CONSTANT, strength=xi
+    )
     net, eye = made.propagation, torch.eye(f, dtype=torch.float64)
     free = _worst_step(net, x, g)
     with torch.no_grad():

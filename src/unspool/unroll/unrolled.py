@@ -8,7 +8,7 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor, nn
 
-from unspool.algorithm import Algorithm, Exact, Problem
+from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
 from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fused import fused_step
 from unspool.graph import Graph, check_input, ring
@@ -87,7 +87,9 @@ class Unrolled(nn.Module):
         algorithm.check(objective)
         self.adjoint = _chosen_adjoint(objective, algorithm, _with_between(between, adjoint), self.leaves)
         self.between = between
-        self._fused = fused_step(objective, getattr(algorithm, "step", None))
+        # Only rules that take exactly the step they name: another may ask for a part of it.
+        whole_steps = type(algorithm) in (GradientDescent, ProximalGradient)
+        self._fused = fused_step(objective, getattr(algorithm, "step", None)) if whole_steps else None
         self._names = _named(self.leaves)
         self.coefficients = nn.ParameterDict()
         for leaf, name in self._names.items():

@@ -9,7 +9,7 @@ from torch import Tensor
 
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 GOLDEN = 0x9E3779B9 - (1 << 32)
-_PIECE = 1 << 16  # elements
+_PIECE = 1 << 18  # elements
 
 
 @functools.cache

@@ -1,0 +1,249 @@
+"""A data set: a graph, features, labels, a split, and a list of what was done to them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unspool.datasets.components import largest_component
+from unspool.datasets.features import Features, moved, row_normalise, take_rows, to_numpy
+from unspool.datasets.fingerprint import fingerprint
+from unspool.datasets.split import PARTS, Split
+from unspool.datasets.statistics import Statistics, measure
+from unspool.graph import Graph
+from unspool.ops.features import SparseFeatures
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A graph with features, labels and a split; immutable, and open about what was done to it.
+
+    Get one from :func:`unspool.datasets.load`, the generators, or your own files (:func:`unspool.datasets.from_files`
+    and its siblings).
+
+    Attributes:
+        name: the set's name.
+        edge_index: the edges as they came, without repeats, sources above targets: int64 of shape (2, edges).
+        features: X of shape (nodes, features): a tensor, or ``SparseFeatures`` where few entries are not zero.
+        labels: a class number per node, int64; -1 where a node has no label.
+        classes: the names of the classes.
+        split: which nodes train, choose and test; ``None`` where there is none.
+        edge_weight: one number per edge, or ``None``.
+        names: the nodes' own names in order, where they have any.
+        notes: what was done on the way here.
+        recorded: splits that came with the data, as one code per node (see :func:`unspool.datasets.splits.recorded`).
+
+    Example:
+        >>> from unspool import datasets
+        >>> data = datasets.load("citeseer")
+        >>> data
+        CiteSeer: 3327 nodes, 4552 edges, 3703 features (0.85 % not zero, sparse), 6 classes
+          split public: 120 train, 500 valid, 1000 test (...)
+          ...
+        >>> data.graph
+        Graph(nodes=3327, edges=4552, undirected, symmetric normalisation, float32, cpu)
+        >>> data.row_normalised().notes[-1]
+        'features row-normalised'
+    """
+
+    name: str
+    edge_index: Tensor
+    features: Features
+    labels: Tensor
+    classes: tuple[str, ...]
+    split: Split | None = None
+    edge_weight: Tensor | None = None
+    names: tuple[Hashable, ...] | None = None
+    notes: tuple[str, ...] = ()
+    recorded: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    def __post_init__(self) -> None:
+        nodes = self.nodes
+        if self.labels.shape != (nodes,):
+            raise ValueError(
+                f"{self.name}: {self.labels.numel()} labels for {nodes} rows of features; give one per node"
+            )
+        if self.names is not None and len(self.names) != nodes:
+            raise ValueError(f"{self.name}: {len(self.names)} node names for {nodes} nodes; give one per node")
+        if self.split is not None and self.split.nodes != nodes:
+            raise ValueError(f"{self.name}: the split is one of {self.split.nodes} nodes, the graph has {nodes}")
+        if nodes and int(self.labels.max()) >= len(self.classes):
+            raise ValueError(
+                f"{self.name}: label {int(self.labels.max())} occurs, but only {len(self.classes)} classes are named"
+            )
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.features.shape[0])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.features.device
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """The graph with every edge running both ways, self-loops and symmetric normalisation; made when first asked for."""
+        with torch.inference_mode(False):  # what is remembered must be of use in training too
+            made = Graph.from_edges(self.edge_index, self.nodes, self.edge_weight, symmetrise=True)
+        return made if self.names is None else replace(made, names=self.names)
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """32 hexadecimal digits that name the content (edges, features, labels, names), whatever the split."""
+        weight = None if self.edge_weight is None else self.edge_weight.cpu().double().numpy()
+        names = None if self.names is None else [str(name) for name in self.names]
+        return content_hash(
+            self.edge_index.cpu().numpy(),
+            to_numpy(self.features),
+            self.labels.cpu().numpy(),
+            self.classes,
+            weight,
+            names,
+        )
+
+    def statistics(self) -> Statistics:
+        """Count nodes, distinct edges, features, classes, isolated nodes and empty rows; measure homophily.
+
+        Example:
+            >>> from unspool import datasets
+            >>> datasets.load("citeseer").statistics().isolated
+            48
+        """
+        edges, labels = self.edge_index.cpu().numpy(), self.labels.cpu().numpy()
+        return measure(edges, to_numpy(self.features), labels, len(self.classes))
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def with_split(self, split: Split | Callable[[Dataset], Split]) -> Dataset:
+        """The same data under another split: a :class:`Split`, or a function from data sets to splits.
+
+        Example:
+            >>> from unspool import datasets
+            >>> data = datasets.load("citeseer")
+            >>> data.with_split(lambda d: datasets.splits.per_class(d.labels, seed=7)).split.train.shape
+            torch.Size([120])
+        """
+        made = split if isinstance(split, Split) else split(self)
+        return self._like(split=made.to(self.device))
+
+    def row_normalised(self) -> Dataset:
+        """The same data with rows of features that sum to one (see :func:`~unspool.datasets.features.row_normalise`).
+
+        Example:
+            >>> from unspool import datasets
+            >>> data = datasets.load("citeseer").row_normalised()
+            >>> round(float(data.features.to_dense()[0].sum()), 4)
+            1.0
+        """
+        changed = replace(self, features=row_normalise(self.features), notes=(*self.notes, "features row-normalised"))
+        return _remember(changed, graph=self.__dict__.get("graph"))
+
+    def largest_component(self) -> Dataset:
+        """The largest connected component alone; nodes keep their old ids as names, splits lose the nodes that go.
+
+        Example:
+            >>> from unspool import datasets
+            >>> datasets.load("citeseer").largest_component()
+            CiteSeer: 2120 nodes, 3679 edges, ...
+        """
+        kept = largest_component(self.edge_index.cpu().numpy(), self.nodes)
+        if kept.size == self.nodes:
+            return self
+        place = np.full(self.nodes, -1)
+        place[kept] = np.arange(kept.size)
+        inside = torch.as_tensor(place, device=self.device)
+        ends = inside[self.edge_index]
+        alive = (ends >= 0).all(dim=0)
+        rows = torch.as_tensor(kept, device=self.device)
+        names = tuple(str(i) for i in kept) if self.names is None else tuple(self.names[i] for i in kept)
+        recorded = {name: codes[rows.cpu()] for name, codes in self.recorded.items()}
+        note = f"largest component: {kept.size} of {self.nodes} nodes"
+        return Dataset(
+            name=self.name,
+            edge_index=ends[:, alive],
+            features=take_rows(self.features, kept),
+            labels=self.labels[rows],
+            classes=self.classes,
+            split=None if self.split is None else _restricted(self.split, inside, kept.size),
+            edge_weight=None if self.edge_weight is None else self.edge_weight[alive],
+            names=names,
+            notes=(*self.notes, note),
+            recorded={name: codes for name, codes in recorded.items() if set(codes.tolist()) >= {1, 2, 3}},
+        )
+
+    def to(self, device: torch.device | str) -> Dataset:
+        """The same data on another device.
+
+        Example:
+            >>> from unspool import datasets
+            >>> datasets.grid(5, 5).to("cpu").device
+            device(type='cpu')
+        """
+        where = torch.device(device)
+        graph = self.__dict__.get("graph")
+        changed = self._like(
+            edge_index=self.edge_index.to(where),
+            features=moved(self.features, where),
+            labels=self.labels.to(where),
+            split=None if self.split is None else self.split.to(where),
+            edge_weight=None if self.edge_weight is None else self.edge_weight.to(where),
+        )
+        changed.__dict__.pop("graph", None)
+        return _remember(changed, graph=None if graph is None else graph.to(where))
+
+    def _like(self, **changes: Any) -> Dataset:
+        """A copy of the same content: what was computed from it is still true."""
+        return _remember(replace(self, **changes), graph=self.__dict__.get("graph"), hash=self.__dict__.get("hash"))
+
+    def __repr__(self) -> str:
+        count = self.statistics()
+        density = f" ({count.density:.2%} not zero, sparse)".replace("%", " %")
+        kind = density if isinstance(self.features, SparseFeatures) else ""
+        lines = [
+            f"{self.name}: {count.nodes} nodes, {count.edges} edges, {count.features} features{kind}, "
+            f"{count.classes} classes"
+        ]
+        if self.split is not None:
+            sizes = ", ".join(f"{getattr(self.split, part).numel()} {part}" for part in PARTS)
+            lines.append(f"split {self.split.name}: {sizes} ({self.split.hash[:8]})")
+        unlabelled = int((self.labels < 0).sum())
+        if unlabelled and self.classes:
+            lines.append(f"{unlabelled} nodes without a label")
+        return "\n  ".join([*lines, *self.notes])
+
+
+def content_hash(edges: Any, features: Any, labels: Any, classes: Any, weight: Any = None, names: Any = None) -> str:
+    """The fingerprint of a data set's content, from arrays."""
+    if isinstance(features, np.ndarray):
+        parts = ["dense", features.astype(np.float32, copy=False)]
+    else:
+        parts = [
+            "sparse",
+            features.shape,
+            features.indptr,
+            features.indices,
+            features.data.astype(np.float32, copy=False),
+        ]
+    return fingerprint("data set", edges, parts, labels, classes, weight, names)
+
+
+def _remember(dataset: Dataset, **known: Any) -> Dataset:
+    """Fill cached properties whose values are known."""
+    dataset.__dict__.update({name: value for name, value in known.items() if value is not None})
+    return dataset
+
+
+def _restricted(split: Split, place: Tensor, nodes: int) -> Split:
+    """The split of the nodes that stay, under their new ids."""
+    parts = [place[getattr(split, part)] for part in PARTS]
+    return Split(*(part[part >= 0] for part in parts), nodes=nodes, name=f"{split.name}, restricted", seed=split.seed)

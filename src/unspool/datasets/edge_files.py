@@ -1,0 +1,168 @@
+"""Edge lists in files: which two names each line joins, and how strongly."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
+
+Array = np.ndarray[Any, Any]
+
+SOURCES = frozenset({"source", "src", "from", "u", "node1", "source_id", "head", "citing"})
+TARGETS = frozenset({"target", "dst", "to", "v", "node2", "target_id", "tail", "cited"})
+WEIGHTS = frozenset({"weight", "w", "weights", "edge_weight"})
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeFile:
+    """The edges of a file, by name.
+
+    Attributes:
+        sources: the name of each edge's first node.
+        targets: the name of its second node.
+        weights: a number per edge, or ``None``.
+        where: from an edge's position to the words that name it in the file.
+        nodes: names of nodes the file lists, whether or not they have edges; ``None`` where it lists edges only.
+        attributes: what the file says about each of those nodes.
+    """
+
+    sources: Sequence[str]
+    targets: Sequence[str]
+    weights: Array | None
+    where: Callable[[int], str]
+    nodes: tuple[str, ...] | None = None
+    attributes: Sequence[Mapping[str, str]] = field(default_factory=tuple[Mapping[str, str], ...])
+
+
+def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:
+    """Read an edge list: CSV, TSV, white-space text (also ``.gz``), Parquet, ``.npz``, ``.npy`` or GraphML.
+
+    Args:
+        path: the file.
+        columns: names of the source, target and, if any, weight column, for tables with other names.
+    """
+    check_file(path)
+    kind = suffix(path)
+    if kind in TEXT or kind in PARQUET:
+        return _from_table(read_table(path), columns)
+    if kind in (".npz", ".npy"):
+        return _from_arrays(path)
+    if kind == ".graphml":
+        from unspool.datasets.graphml import read_graphml
+
+        return read_graphml(path)
+    raise ValueError(
+        f"{path}: edges ending in {kind if kind else 'nothing'!r} are of no known format; "
+        "use .csv, .tsv, .txt, .parquet, .npz, .npy or .graphml"
+    )
+
+
+def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
+    first = [cell.lower() for cell in (table.first() if table.header is None else table.header)]
+    if table.header is None and (columns is not None or any(cell in SOURCES for cell in first)):
+        table = table.with_header()
+    source, target, weight = _columns(table, columns)
+    weights = None if weight is None else _weights(table, weight)
+    return EdgeFile(_ends(table, source), _ends(table, target), weights, table.where)
+
+
+def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int | None]:
+    if columns is not None:
+        if len(columns) not in (2, 3):
+            raise ValueError(f"edge_columns={list(columns)}: expected source, target and, if any, weight")
+        places = [table.find(name) for name in columns]
+        return places[0], places[1], places[2] if len(places) == 3 else None
+    if table.header is not None:
+        small = [name.lower() for name in table.header]
+        found = [
+            next((i for i, name in enumerate(small) if name in known), None) for known in (SOURCES, TARGETS, WEIGHTS)
+        ]
+        if found[0] is None or found[1] is None:
+            raise ValueError(
+                f"{table.path} has no columns source and target (it has {', '.join(table.header)}); "
+                "name them with edge_columns=(..., ...)"
+            )
+        return found[0], found[1], found[2]
+    width = len(table.columns)
+    if width not in (2, 3):
+        hint = "is the separator right?" if width == 1 else "add a header with source and target"
+        raise ValueError(
+            f"{table.path} has {width} column{'s' if width > 1 else ''}, not 2 or 3 (source, target, weight); {hint}"
+        )
+    if width == 3 and not is_number(table.first()[2]):
+        raise ValueError(
+            f"{table.where(0)}: the third column is {table.first()[2]!r}, no weight; if this line is a header, "
+            "name its columns with edge_columns=(..., ..., ...)"
+        )
+    return 0, 1, 2 if width == 3 else None
+
+
+def _ends(table: Table, column: int) -> list[str]:
+    names = table.texts(column)
+    if "" in names:
+        raise ValueError(f"{table.where(names.index(''))}, {table.label(column)}: the node is missing; mend the line")
+    return names
+
+
+def _weights(table: Table, column: int) -> Array:
+    weights = table.numbers(column)
+    bad = np.flatnonzero(weights < 0)
+    if bad.size:
+        raise ValueError(
+            f"{table.where(int(bad[0]))}: the weight is {weights[bad[0]]:g}, but weights must not be negative; "
+            "for dissimilar neighbours give signed weights to EdgeSmoothness instead"
+        )
+    return weights
+
+
+def _from_arrays(path: Path) -> EdgeFile:
+    try:
+        held: Any = np.load(path, allow_pickle=False)
+        arrays: dict[str, Array] = (
+            {"edge_index": held} if isinstance(held, np.ndarray) else {k: held[k] for k in held.files}
+        )
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
+        raise ValueError(f"{path} is damaged or no numpy file ({type(problem).__name__}); make it again") from None
+    if {"indices", "indptr", "shape"} <= set(arrays) or {"row", "col", "shape"} <= set(arrays):
+        return _from_matrix(path)
+    index = arrays["edge_index"] if "edge_index" in arrays else arrays["edges"].T if "edges" in arrays else None
+    if index is None:
+        raise ValueError(
+            f"{path} holds {', '.join(arrays)}: expected edge_index of shape (2, edges), or a matrix of scipy.sparse.save_npz"
+        )
+    if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{path}: edge_index holds {index.dtype} of shape {index.shape}: expected integers of shape (2, edges)"
+        )
+    weights = arrays.get("edge_weight")
+    if weights is not None and weights.shape != (index.shape[1],):
+        raise ValueError(f"{path}: edge_weight has shape {weights.shape}, but there are {index.shape[1]} edges")
+    return _numbered(path, index, weights, None)
+
+
+def _from_matrix(path: Path) -> EdgeFile:
+    import scipy.sparse
+
+    matrix = scipy.sparse.load_npz(path).tocoo()
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{path}: the adjacency matrix has shape {matrix.shape}: it must be square")
+    index = np.stack([matrix.col, matrix.row])
+    weights = None if (matrix.data == 1).all() else matrix.data.astype(np.float64)
+    return _numbered(path, index, weights, matrix.shape[0])
+
+
+def _numbered(path: Path, index: Array, weights: Array | None, nodes: int | None) -> EdgeFile:
+    if weights is not None and (~np.isfinite(weights) | (weights < 0)).any():
+        bad = int(np.flatnonzero(~np.isfinite(weights) | (weights < 0))[0])
+        raise ValueError(
+            f"{path.name}, edge {bad}: the weight is {weights[bad]:g}, but weights are finite and not negative"
+        )
+    names = None if nodes is None else tuple(map(str, range(nodes)))
+    ends = [[str(i) for i in side] for side in index.tolist()]
+    return EdgeFile(ends[0], ends[1], weights, lambda edge: f"{path.name}, edge {edge}", names)

@@ -1,0 +1,159 @@
+"""Node features: dense where most entries count, sparse where few do, and the scalings the papers use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from unspool.ops.features import SparseFeatures
+from unspool.ops.operator import Csr, Operator, row_of_entry
+
+#: Features with at most this share of non-zeros are kept sparse.
+SPARSE_BELOW = 0.2
+
+Features = Tensor | SparseFeatures
+Array = np.ndarray[Any, Any]
+
+
+def pack(matrix: Any) -> Features:
+    """A SciPy matrix or an array as float32 features: sparse if at most a fifth of the entries are not zero.
+
+    Example:
+        >>> import numpy as np
+        >>> pack(np.eye(10))
+        SparseFeatures(nodes=10, features=10, entries=10, float32, cpu)
+        >>> pack(np.ones((2, 2)))
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
+    shape = matrix.shape
+    is_sparse = scipy.sparse.issparse(matrix)
+    filled = matrix.nnz if is_sparse else int(np.count_nonzero(matrix))
+    if filled <= SPARSE_BELOW * shape[0] * shape[1]:
+        return sparse(matrix)
+    dense = matrix.toarray() if is_sparse else matrix
+    return torch.as_tensor(np.ascontiguousarray(dense, dtype=np.float32))
+
+
+def sparse(matrix: Any) -> SparseFeatures:
+    """Compressed rows as they are: ten times faster than sorting entries, and data sets come in this form."""
+    rows: Any = scipy.sparse.csr_array(matrix, dtype=np.float32, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    cols = rows.tocsc()
+    operator = Operator(_csr(rows), _csr(cols), (int(rows.shape[0]), int(rows.shape[1])))
+    forward, transpose = operator.forward, operator.transpose
+    index = forward.col.dtype
+    return SparseFeatures(operator, row_of_entry(forward.crow).to(index), row_of_entry(transpose.crow).to(index))
+
+
+def to_numpy(features: Features) -> Any:
+    """Back to what :func:`pack` reads: a SciPy ``csr_array`` or an array, on the CPU."""
+    if isinstance(features, SparseFeatures):
+        return features.operator.to_scipy()
+    return features.detach().cpu().numpy()
+
+
+def moved(features: Features, device: torch.device | str) -> Features:
+    """The same features on another device."""
+    return features.to(torch.device(device))
+
+
+def take_rows(features: Features, kept: Array) -> Features:
+    """The rows ``kept``, in that order, in the same representation."""
+    if isinstance(features, SparseFeatures):
+        return sparse(features.operator.to_scipy()[kept]).to(features.device)
+    return features[torch.as_tensor(kept, device=features.device)]
+
+
+def row_normalise(features: Features) -> Features:
+    r"""Rows that sum to one, exactly as PyTorch Geometric's ``NormalizeFeatures`` makes them.
+
+    .. math:: x_{ij} \leftarrow (x_{ij} - m) / \max(1, \textstyle\sum_k (x_{ik} - m)), \qquad m = \min_{ij} x_{ij}
+
+    The minimum is over the whole matrix. Because the sum is clamped to at least 1, rows that sum to less (empty ones
+    above all) are not scaled up.
+
+    Example:
+        >>> import torch
+        >>> row_normalise(torch.tensor([[0.0, 3.0, 1.0], [0.0, 0.0, 0.5]]))
+        tensor([[0.0000, 0.7500, 0.2500],
+                [0.0000, 0.0000, 0.5000]])
+    """
+    if isinstance(features, SparseFeatures):
+        if features.values.numel() == 0 or float(features.values.min()) >= 0:  # the minimum is an implicit zero
+            rows = features.operator.to_scipy()
+            total = np.asarray(rows.sum(axis=1, dtype=np.float64)).astype(np.float32)
+            scale = np.repeat(np.maximum(total, np.float32(1)), np.diff(rows.indptr))
+            scaled = scipy.sparse.csr_array((rows.data / scale, rows.indices, rows.indptr), shape=rows.shape)
+            return sparse(scaled).to(features.device)
+        features = features.to_dense()  # subtracting a negative minimum fills every entry
+    if features.numel() == 0:
+        return features
+    shifted = features - features.min()
+    return shifted / shifted.sum(dim=-1, keepdim=True).clamp(min=1.0)
+
+
+def identity(nodes: int) -> SparseFeatures:
+    """One feature per node, for graphs that come without any: a model learns one row of weights for each."""
+    return sparse(scipy.sparse.eye_array(nodes))
+
+
+def read_features(given: Any, names: Sequence[Any] | None = None) -> Features:
+    """Features of any kind (a tensor, an array, a SciPy matrix, nested lists) as checked float32 features.
+
+    Example:
+        >>> read_features([[1.0, float("nan")]])
+        Traceback (most recent call last):
+            ...
+        ValueError: features: row 0, column 1 is nan; fill or drop it first
+    """
+    if isinstance(given, SparseFeatures):
+        given = given.operator.to_scipy()
+    matrix = given.detach().cpu() if isinstance(given, Tensor) else given
+    if isinstance(matrix, Tensor):
+        matrix = _sparse_tensor(matrix) if matrix.layout is not torch.strided else _wide(matrix).numpy()
+    if not scipy.sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+        if matrix.dtype.kind not in "fiub":
+            raise TypeError(f"features hold {matrix.dtype}: expected numbers; encode text before")
+    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        raise ValueError(f"features of shape {tuple(matrix.shape)}: expected (nodes, features), at least one of each")
+    check_finite(matrix, names)
+    return pack(matrix)
+
+
+def check_finite(matrix: Any, names: Sequence[Any] | None = None) -> None:
+    """Name the first entry that is NaN or infinite, by row (and node) and column."""
+    if scipy.sparse.issparse(matrix):
+        entries = matrix.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        places = [(int(entries.row[i]), int(entries.col[i]), float(entries.data[i])) for i in bad[:1]]
+    else:
+        where = np.argwhere(~np.isfinite(matrix)) if matrix.dtype.kind == "f" else np.zeros((0, 2), int)
+        places = [(int(i), int(j), float(matrix[i, j])) for i, j in where[:1]]
+    for row, col, value in places:
+        node = "" if names is None else f" (node {names[row]!r})"
+        raise ValueError(f"features: row {row}{node}, column {col} is {value}; fill or drop it first")
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+def _sparse_tensor(x: Tensor) -> Any:
+    coo = x.to_sparse_coo().coalesce()
+    row, col = coo.indices().numpy()
+    return scipy.sparse.coo_array((_wide(coo.values()).numpy(), (row, col)), shape=tuple(x.shape)).tocsr()
+
+
+def _csr(matrix: Any) -> Csr:
+    """The three arrays of a SciPy matrix; of compressed columns they are the rows of the transpose."""
+    index = torch.int32 if max(*matrix.shape, matrix.nnz) < 2**31 else torch.int64
+    crow, col = torch.from_numpy(matrix.indptr).to(index), torch.from_numpy(matrix.indices).to(index)
+    return Csr(crow, col, torch.from_numpy(matrix.data), crow.new_zeros((0, 3)))

@@ -1,0 +1,321 @@
+"""Data of your own in files: an edge list, and tables of features and labels."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from unspool.datasets.dataset import Dataset
+from unspool.datasets.edge_files import EdgeFile, read_edges
+from unspool.datasets.features import check_finite
+from unspool.datasets.labels import encode
+from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, from_tensors
+from unspool.datasets.places import Place
+from unspool.datasets.split import Split
+from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
+
+Array = np.ndarray[Any, Any]
+
+IDS = ("id", "node", "node_id", "nodeid", "name")
+LABELS = ("label", "class", "labels", "y", "category", "target")
+PARTS = {"train": 1, "valid": 2, "val": 2, "validation": 2, "test": 3}
+
+
+def from_files(
+    edges: Place,
+    features: Place | None = None,
+    labels: Place | None = None,
+    *,
+    edge_columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    feature_columns: Sequence[str] | None = None,
+    label_column: str | None = None,
+    split_column: str | None = None,
+    split: Splitting = None,
+    name: str | None = None,
+) -> Dataset:
+    """Make a data set from files of your own.
+
+    Nodes are those of the features, or of the labels where there are no features, or else of the edge list. A table whose
+    header has ``id`` (``node``, ``node_id``, ``name``) speaks of nodes by name, in any order; another speaks of nodes 0, 1,
+    2, ... in the order of its rows.
+
+    Args:
+        edges: CSV, TSV or text with two or three columns (source, target, weight; with or without such a header), Parquet,
+            ``.npz`` (``edge_index`` or a SciPy matrix), ``.npy`` or GraphML. The graph lets every edge run both ways.
+        features: CSV, TSV or Parquet with one number per cell; ``.npy``; ``.npz`` of ``scipy.sparse.save_npz``.
+        labels: CSV, TSV or Parquet with a class per node, named or numbered; ``.npy``. A cell that is empty or -1, or a node
+            that is not listed, has no label.
+        edge_columns: names of the source, target and weight columns, where they are called otherwise.
+        id_column: the column with the nodes' names, where it is called otherwise.
+        feature_columns: which columns are features; else all that are not ids, labels or splits. For GraphML: which node
+            attributes are.
+        label_column: the column with the classes; without ``labels``, a column of ``features`` or of GraphML's attributes.
+        split_column: a column beside the labels that says train, valid or test.
+        split: as in :func:`~unspool.datasets.from_tensors`.
+        name: what the set is called; else the name of the edge file.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> place = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (place / "friends.csv").write_text("source,target\\nada,bob\\nbob,cem\\n")
+        >>> _ = (place / "people.csv").write_text("id,age,team\\nada,36,red\\nbob,41,\\ncem,29,blue\\ndee,50,red\\n")
+        >>> data = from_files(place / "friends.csv", place / "people.csv", label_column="team", split=lambda d: Split([0], [2], [3], 4))
+        >>> data.names, data.labels.tolist(), data.classes
+        (('ada', 'bob', 'cem', 'dee'), [1, -1, 0, 1], ('blue', 'red'))
+        >>> _ = (place / "friends.csv").write_text("source,target\\nada,bob\\nbob,eve\\n")
+        >>> from_files(place / "friends.csv", place / "people.csv", feature_columns=["age"])
+        Traceback (most recent call last):
+            ...
+        ValueError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
+    """
+    held = read_edges(Path(edges), edge_columns)
+    shared = labels is None and features is not None and label_column is not None
+    skip = [column for column in (label_column, split_column) if column is not None] if shared else []
+    x = None if features is None else _read_features(Path(features), id_column, feature_columns, skip)
+    table = x.table if shared and x is not None else None
+    y = None
+    if labels is not None:
+        y = _read_labels(Path(labels), id_column, label_column, split_column)
+    elif table is not None:
+        y = _labels_of(table, id_column, label_column, split_column)
+    elif label_column is not None and features is None:
+        y = _attribute_classes(Path(edges), held, label_column)
+    names, origin = _node_names(held, x, y, Path(edges))
+    place = {node: row for row, node in enumerate(names)}
+    index = np.array(
+        [_places(side, place, origin, held.where) for side in (held.sources, held.targets)], dtype=np.int64
+    )
+    matrix = _rows(x, held, names, feature_columns)
+    classes, codes = _spread(y, place, origin)
+    given = split if split is not None or codes is None else Split.from_codes(codes, name="from the file")
+    plain = names == tuple(map(str, range(len(names))))
+    return from_tensors(
+        index.reshape(2, -1), matrix, classes, nodes=len(names), edge_weight=held.weights,
+        classes=None if y is None else y.classes, names=None if plain else names, split=given,
+        name=Path(edges).name.split(".")[0] if name is None else name,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    matrix: Any
+    ids: list[str] | None
+    path: Path
+    table: Table | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    numbers: Array
+    classes: tuple[str, ...]
+    ids: list[str] | None
+    codes: Array | None
+    path: Path
+    table: Table | None = None
+
+    def where(self, row: int) -> str:
+        """The words that name a row."""
+        return f"{self.path.name}, row {row}" if self.table is None else self.table.where(row)
+
+
+def _read_features(path: Path, id_column: str | None, columns: Sequence[str] | None, skip: Sequence[str]) -> _Features:
+    check_file(path)
+    kind = suffix(path)
+    if kind in (".npy", ".npz"):
+        return _Features(_matrix(path), None, path)
+    if kind not in TEXT and kind not in PARQUET:
+        raise ValueError(
+            f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
+        )
+    table = _headed(path)
+    ids = _ids(table, id_column)
+    if columns is not None:
+        chosen = [table.find(column) for column in columns]
+    else:
+        left = [table.find(column) for column in skip]
+        chosen = [c for c in range(len(table.columns)) if c not in left and c != _id_place(table, id_column)]
+    if not chosen:
+        raise ValueError(f"{path} has no column of features beside the ids; add one, or leave features out")
+    matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
+    return _Features(matrix, ids, path, table)
+
+
+def _matrix(path: Path) -> Any:
+    try:
+        if suffix(path) == ".npz":
+            matrix: Any = scipy.sparse.load_npz(path).tocsr()
+        else:
+            matrix = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as problem:
+        raise ValueError(
+            f"{path} is damaged or of another format ({type(problem).__name__}); write it with numpy.save or scipy.sparse.save_npz"
+        ) from None
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{path} holds {matrix.dtype} of shape {matrix.shape}: expected numbers of shape (nodes, features)"
+        )
+    check_finite(matrix)
+    return matrix
+
+
+def _read_labels(path: Path, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
+    check_file(path)
+    kind = suffix(path)
+    if kind == ".npy":
+        try:
+            held: Array = np.load(path, allow_pickle=False)
+        except (OSError, EOFError, ValueError) as problem:
+            raise ValueError(f"{path} is damaged or no numpy file ({type(problem).__name__}); make it again") from None
+        if held.ndim != 1:
+            raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
+        texts = ["" if isinstance(v, float) and np.isnan(v) else str(v) for v in held.tolist()]
+        return _Labels(*encode(texts, lambda row: f"{path.name}, row {row}: the label"), None, None, path)
+    if kind not in TEXT and kind not in PARQUET:
+        raise ValueError(
+            f"{path}: labels ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet or .npy"
+        )
+    return _labels_of(_headed(path, labels=True), id_column, label_column, split_column)
+
+
+def _labels_of(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
+    ids = _ids(table, id_column)
+    if ids is None and table.header is None and len(table.columns) == 2:
+        ids = _unique(table, 0)
+    column = _label_place(table, id_column, label_column, split_column)
+    where = f"{table.label(column)}: the label"
+    numbers, classes = encode(table.texts(column), lambda row: f"{table.where(row)}, {where}")
+    if not classes:
+        raise ValueError(f"{table.path}, {table.label(column)} holds no label at all; is it the right column?")
+    codes = None if split_column is None else _codes(table, table.find(split_column))
+    return _Labels(numbers, classes, ids, codes, table.path, table)
+
+
+def _label_place(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> int:
+    if label_column is not None:
+        return table.find(label_column)
+    taken = {_id_place(table, id_column), None if split_column is None else table.find(split_column)}
+    left = [c for c in range(len(table.columns)) if c not in taken]
+    if table.header is None and len(table.columns) <= 2:
+        return len(table.columns) - 1
+    named = [c for c in left if table.header is not None and table.header[c].lower() in LABELS]
+    if len(named) == 1 or len(left) == 1:
+        return named[0] if len(named) == 1 else left[0]
+    have = "no header" if table.header is None else f"the columns {', '.join(table.header)}"
+    raise ValueError(f"{table.path} has {have}: which is the label? Name it with label_column=...")
+
+
+def _codes(table: Table, column: int) -> Array:
+    codes = np.zeros(table.rows, dtype=np.uint8)
+    for row, text in enumerate(table.texts(column)):
+        if text and text.lower() not in PARTS:
+            raise ValueError(
+                f"{table.where(row)}, {table.label(column)}: {text!r} is no part; use train, valid, test or nothing"
+            )
+        codes[row] = PARTS[text.lower()] if text else 0
+    return codes
+
+
+def _headed(path: Path, labels: bool = False) -> Table:
+    """A table with its header recognised: a first line that is not all numbers, or that names ids or labels."""
+    table = read_table(path)
+    if table.header is not None:
+        return table
+    first = table.first()
+    known = any(cell.lower() in (*IDS, *LABELS, "split") for cell in first)
+    if known or (not labels and not all(is_number(cell) for cell in first)):
+        return table.with_header()
+    return table
+
+
+def _id_place(table: Table, id_column: str | None) -> int | None:
+    if id_column is not None:
+        return table.find(id_column)
+    if table.header is None:
+        return None
+    return next((c for c, name in enumerate(table.header) if name.lower() in IDS), None)
+
+
+def _ids(table: Table, id_column: str | None) -> list[str] | None:
+    place = _id_place(table, id_column)
+    return None if place is None else _unique(table, place)
+
+
+def _unique(table: Table, column: int) -> list[str]:
+    names = table.texts(column)
+    seen: dict[str, int] = {}
+    for row, node in enumerate(names):
+        if not node:
+            raise ValueError(f"{table.where(row)}, {table.label(column)}: the node's id is missing; mend the line")
+        if node in seen:
+            raise ValueError(
+                f"{table.where(row)}: node {node!r} stands in {table.where(seen[node]).split(', ')[-1]} already; keep one"
+            )
+        seen[node] = row
+    return names
+
+
+def _attribute_classes(path: Path, held: EdgeFile, column: str) -> _Labels:
+    if held.nodes is None or not held.attributes:
+        raise ValueError(f"label_column={column!r}, but there is no table to find it in; pass labels= or features=")
+    numbers, classes = attribute_labels(held.attributes, held.nodes, column)
+    return _Labels(numbers, classes, list(held.nodes), None, path)
+
+
+def _node_names(held: EdgeFile, x: _Features | None, y: _Labels | None, edges: Path) -> tuple[tuple[str, ...], str]:
+    """The nodes in order, and the file that says so."""
+    for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else y.numbers.size)):
+        if part is not None and rows is not None and (part is x or part.ids is None):
+            return tuple(part.ids) if part.ids is not None else tuple(map(str, range(rows))), part.path.name
+    listed = [] if held.nodes is None else list(held.nodes)
+    extra = [] if y is None or y.ids is None else y.ids
+    names = list(dict.fromkeys([*listed, *held.sources, *held.targets, *extra]))
+    if held.nodes is None and all(node.isdecimal() for node in names):
+        names.sort(key=int)
+    return tuple(names), edges.name
+
+
+def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any) -> list[int]:
+    try:
+        return [place[node] for node in names]
+    except KeyError:
+        row = next(row for row, node in enumerate(names) if node not in place)
+        raise ValueError(
+            f"{where(row)}: node {names[row]!r} is not among the {len(place)} nodes of {origin}; add it there, or drop the line"
+        ) from None
+
+
+def _rows(x: _Features | None, held: EdgeFile, names: tuple[str, ...], columns: Sequence[str] | None) -> Any:
+    if x is not None:
+        return x.matrix
+    if columns is None:
+        return None
+    if held.nodes is None or not held.attributes:
+        raise ValueError(f"feature_columns={list(columns)}, but there is no table to find them in; pass features=")
+    return attribute_matrix(held.attributes, names, columns)
+
+
+def _spread(y: _Labels | None, place: dict[str, int], origin: str) -> tuple[Array | None, Array | None]:
+    """Labels and parts in the order of the nodes; nodes that the file does not list have none."""
+    if y is None:
+        return None, None
+    if y.ids is None:
+        if y.numbers.size != len(place):
+            raise ValueError(
+                f"{y.path.name} has {y.numbers.size} labels for the {len(place)} nodes of {origin}; give one row per node, or an id column"
+            )
+        return y.numbers, y.codes
+    where = _places(y.ids, place, origin, y.where)
+    numbers = np.full(len(place), -1, dtype=np.int64)
+    numbers[where] = y.numbers
+    if y.codes is None:
+        return numbers, None
+    codes = np.zeros(len(place), dtype=np.uint8)
+    codes[where] = y.codes
+    return numbers, codes

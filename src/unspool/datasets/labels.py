@@ -1,0 +1,95 @@
+"""Reading labels: class numbers or class names, with gaps where a node has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+#: Texts that mean "no label".
+BLANK = frozenset({"", "-1", "-1.0", "nan", "na", "n/a", "none", "null", "?"})
+
+
+def read_label_numbers(given: Any, nodes: int) -> tuple[Tensor, tuple[str, ...]]:
+    """Class numbers, one per node, as int64 with -1 for none, and names for the classes.
+
+    Numbers keep their values. Whole floats count as whole numbers and NaN as no label, since that is how tables with
+    gaps store them.
+
+    Example:
+        >>> read_label_numbers([0, 2, -1], nodes=3)
+        (tensor([ 0,  2, -1]), ('0', '1', '2'))
+        >>> read_label_numbers([0.0, 0.5], nodes=2)
+        Traceback (most recent call last):
+            ...
+        TypeError: the label of node 1 is 0.5: labels are classes, whole numbers or names; for regression give numbers to NodeRegressor
+    """
+    labels = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(
+            f"labels have shape {labels.shape}: expected one class per node; for one-hot rows pass labels.argmax(1)"
+        )
+    if labels.size != nodes:
+        raise ValueError(f"{labels.size} labels for {nodes} nodes; give one per node, -1 where there is none")
+    if labels.dtype.kind in "OUS":
+        numbers, classes = encode(
+            [None if v is None else str(v) for v in labels], lambda row: f"the label of node {row}"
+        )
+        return torch.as_tensor(numbers), classes
+    if labels.dtype.kind == "f":
+        labels = np.where(np.isnan(labels), -1, labels)
+        broken = np.flatnonzero(labels != np.floor(labels))
+        if broken.size:
+            raise _no_class(f"the label of node {broken[0]}", labels[broken[0]])
+    elif labels.dtype.kind not in "iub":
+        raise TypeError(f"labels hold {labels.dtype}: expected whole numbers or names")
+    numbers = labels.astype(np.int64)
+    low = np.flatnonzero(numbers < -1)
+    if low.size:
+        raise ValueError(
+            f"the label of node {low[0]} is {numbers[low[0]]}: classes count from 0, and -1 marks nodes without a label"
+        )
+    return torch.as_tensor(numbers), tuple(str(c) for c in range(int(numbers.max(initial=-1)) + 1))
+
+
+def encode(values: Sequence[str | None], where: Callable[[int], str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+    """Class names as numbers in sorted order (numerical order where all names are whole numbers), -1 for blanks.
+
+    Example:
+        >>> encode(["b", "", "a", "b"], where=str)
+        (array([ 1, -1,  0,  1]), ('a', 'b'))
+    """
+    texts = [None if v is None or v.strip().lower() in BLANK else v.strip() for v in values]
+    known = {text for text in texts if text is not None}
+    numbers = {text: _number(text) for text in known}
+    if known and all(number is not None for number in numbers.values()):
+        for row, text in enumerate(texts):
+            value = None if text is None else numbers[text]
+            if value is not None and value != int(value):
+                raise _no_class(where(row), text)
+        named = {text: str(int(number)) for text, number in numbers.items() if number is not None}
+        classes = tuple(sorted(set(named.values()), key=int))
+    else:
+        named = {text: text for text in known}
+        classes = tuple(sorted(known))
+    place = {name: i for i, name in enumerate(classes)}
+    return np.array([-1 if text is None else place[named[text]] for text in texts], dtype=np.int64), classes
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _no_class(culprit: str, value: Any) -> TypeError:
+    return TypeError(
+        f"{culprit} is {value}: labels are classes, whole numbers or names; for regression give numbers to NodeRegressor"
+    )

@@ -1,0 +1,204 @@
+"""Loading a data set by name: from the package, from our cache, or from raw files, in that order."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from unspool.datasets import contents
+from unspool.datasets.dataset import Dataset
+from unspool.datasets.places import Place, cache_folder, data_root, fetch, find_folder, stamps
+from unspool.datasets.sources import GENERATORS, SOURCES, Source, key_of
+from unspool.datasets.split import Split
+
+#: Sets that ship inside the package.
+EMBEDDED = Path(__file__).parent / "embedded"
+
+
+def load(
+    name: str,
+    root: Place | None = None,
+    *,
+    split: Split | Callable[[Dataset], Split] | None = None,
+    cache: Place | None = None,
+    download: bool = False,
+) -> Dataset:
+    """Load a data set by name.
+
+    CiteSeer ships inside the package. Other sets are read from raw files in PyTorch Geometric's layout under the data
+    root, which may be read-only, and then kept in a cache that loads in milliseconds. Nothing is fetched from the
+    network unless asked for.
+
+    Args:
+        name: in any case: cora, citeseer, pubmed, cs, physics, photo, computers, arxiv, texas, wisconsin, cornell, actor,
+            chameleon_filtered, squirrel_filtered, roman-empire, amazon-ratings, minesweeper, tolokers, questions; or a
+            generator with its defaults: contextual_sbm, grid, sensor. :func:`catalogue` lists them.
+        root: the data root; else ``UNSPOOL_DATA``, else ``data`` in the user's cache folder.
+        split: another split than the one of the literature: a :class:`Split`, or a function from data sets to splits.
+        cache: the folder for processed sets; else ``processed`` in the user's cache folder.
+        download: fetch missing files into the data root.
+
+    Returns:
+        The data set with the literature's split: public (Planetoid), 20/30 per class with seed 0 (CS, Physics, Photo,
+        Computers), OGB's, or the first of the ten recorded ones. Features are as in the files; call
+        ``row_normalised()`` where a paper does.
+
+    Example:
+        >>> from unspool import datasets
+        >>> data = datasets.load("CiteSeer")
+        >>> data.classes[int(data.labels[0])]
+        'DB'
+        >>> other = datasets.load("citeseer", split=lambda d: datasets.splits.random(d.labels, seed=4))
+        >>> other.split.name
+        'random 0.6/0.2/0.2'
+    """
+    key = key_of(name)
+    if key in GENERATORS:
+        made = GENERATORS[key]()
+        return made if split is None else made.with_split(split)
+    source = SOURCES[key]
+    base = data_root(root)
+    if download:
+        _fetch_missing(source, base)
+    dataset = _found(source, base, cache_folder(cache))
+    return dataset.with_split(source.standard if split is None else split)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of :func:`catalogue`: a name, what it is, and whether it can be loaded here and now."""
+
+    name: str
+    about: str
+    where: str
+
+
+def catalogue(root: Place | None = None, cache: Place | None = None) -> tuple[Entry, ...]:
+    """All data sets that :func:`load` knows, and where each would come from.
+
+    Example:
+        >>> from unspool import datasets
+        >>> [entry.where for entry in datasets.catalogue() if entry.name in ("citeseer", "grid")]
+        ['in the package', 'generated']
+    """
+    base, folder = data_root(root), cache_folder(cache)
+
+    def where(source: Source) -> str:
+        if (EMBEDDED / f"{source.name}.npz").is_file():
+            return "in the package"
+        raw = find_folder(base, source.folders, source.files[0])
+        if raw is not None:
+            return str(raw)
+        kept = folder / f"{source.name}.npz"
+        return str(kept) if kept.is_file() else f"not here; files go to {base / source.folders[0]}"
+
+    entries = [Entry(source.name, source.about, where(source)) for source in SOURCES.values()]
+    return (*entries, *(Entry(name, (f.__doc__ or "").split("\n")[0], "generated") for name, f in GENERATORS.items()))
+
+
+def _found(source: Source, base: Path, folder: Path) -> Dataset:
+    raw = find_folder(base, source.folders, source.files[0])
+    embedded = EMBEDDED / f"{source.name}.npz"
+    if embedded.is_file():
+        return _with_extras(contents.read(embedded)[0], source, raw)
+    present = stamps(raw, source.files + source.extras) if raw is not None else {}
+    kept = folder / f"{source.name}.npz"
+    known = _from_cache(kept, present)
+    if known is not None:
+        return known
+    missing = next((file for file in source.files if file not in present), None)
+    if raw is None or missing is not None:
+        raise FileNotFoundError(_absent(source, raw if raw is not None else base / source.folders[0], missing))
+    made = source.read(raw, source.title).dataset()
+    _keep(made, kept, present)
+    return made
+
+
+def _from_cache(kept: Path, present: dict[str, list[int]]) -> Dataset | None:
+    """The processed set, if it is there, sound, and made from the raw files that are there now (or none are)."""
+    if not kept.is_file():
+        return None
+    try:
+        dataset, sources = contents.read(kept)
+    except contents.Corrupt as problem:
+        warnings.warn(f"the cache {kept} is put aside: {problem}; it is made again from the raw files", stacklevel=4)
+        return None
+    return dataset if not present or sources == present else None
+
+
+def _keep(dataset: Dataset, kept: Path, present: dict[str, list[int]]) -> None:
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        contents.write(dataset, kept, present)
+    except OSError as problem:
+        warnings.warn(
+            f"cannot write the cache {kept} ({problem.strerror}), so {dataset.name} is read from its raw files each "
+            "time; pass cache= or set XDG_CACHE_HOME",
+            stacklevel=4,
+        )
+
+
+def _with_extras(dataset: Dataset, source: Source, raw: Path | None) -> Dataset:
+    """The embedded set with Geom-GCN's splits, where the data root has them."""
+    from dataclasses import replace
+
+    from unspool.datasets.readers.arrays import ten_splits
+
+    if raw is None:
+        return dataset
+    import torch
+
+    more = {name: torch.from_numpy(codes) for name, codes in ten_splits(raw / "geom-gcn" / "raw", source.name).items()}
+    return replace(dataset, recorded={**dataset.recorded, **more})
+
+
+def _absent(source: Source, folder: Path, missing: str | None) -> str:
+    file = source.files[0] if missing is None else missing
+    address = f" (published at {source.addresses[file]})" if file in source.addresses else ""
+    fetching = f", or call load({source.name!r}, download=True)" if source.addresses else ""
+    return (
+        f"{source.title}: {Path(file).name} is missing; put it at {folder / file}{address}, point UNSPOOL_DATA or root= at a "
+        f"folder that has {source.folders[0]}/{file}{fetching}"
+    )
+
+
+def _fetch_missing(source: Source, base: Path) -> None:
+    if (EMBEDDED / f"{source.name}.npz").is_file():
+        return
+    found = find_folder(base, source.folders, source.files[0])
+    folder = found if found is not None else base / source.folders[0]
+    missing = [file for file in source.files if not (folder / file).is_file()]
+    if not missing:
+        return
+    if not source.addresses:
+        raise FileNotFoundError(_absent(source, folder, missing[0]))
+    archive = source.addresses[missing[0]]
+    if archive.endswith(".zip"):
+        _unpack(archive, folder)
+        return
+    for file in missing:
+        fetch(source.addresses[file], folder / file)
+
+
+def _unpack(address: str, folder: Path) -> None:
+    """Fetch an archive and lay its one top folder down as ``folder``."""
+    import shutil
+    import tempfile
+    import zipfile
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetch.") as place:
+        fetch(address, Path(place) / "archive.zip")
+        try:
+            with zipfile.ZipFile(Path(place) / "archive.zip") as archive:
+                archive.extractall(place)  # zipfile refuses paths that leave the folder
+        except zipfile.BadZipFile:
+            raise ValueError(
+                f"{address} did not answer with a zip archive; put its files at {folder} yourself"
+            ) from None
+        tops = [entry for entry in Path(place).iterdir() if entry.is_dir()]
+        if len(tops) != 1:
+            raise ValueError(f"{address} holds {len(tops)} folders, not one; put its files at {folder} yourself")
+        shutil.copytree(tops[0], folder, dirs_exist_ok=True)

@@ -1,0 +1,261 @@
+"""Data of your own that is already in memory: tensors, PyTorch Geometric, NetworkX, SciPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unspool.datasets import splits
+from unspool.datasets.dataset import Dataset
+from unspool.datasets.features import identity, read_features
+from unspool.datasets.labels import encode, read_label_numbers
+from unspool.datasets.split import Split
+from unspool.graph.edges import merge, read_edge_index, read_weights
+
+Splitting = Split | Callable[[Dataset], Split] | None
+
+
+def from_tensors(
+    edge_index: Any,
+    features: Any = None,
+    labels: Any = None,
+    *,
+    nodes: int | None = None,
+    edge_weight: Any = None,
+    classes: Sequence[str] | None = None,
+    names: Sequence[Hashable] | None = None,
+    split: Splitting = None,
+    name: str = "own data",
+) -> Dataset:
+    """Make a data set from tensors, arrays or lists.
+
+    Args:
+        edge_index: integers of shape (2, edges), sources above targets. The graph lets every edge run both ways.
+        features: numbers of shape (nodes, features), dense or sparse; without any, every node gets one of its own.
+        labels: a class number or name per node; -1, ``None``, NaN or an empty name where a node has none.
+        nodes: how many nodes there are, where neither features nor labels tell.
+        edge_weight: one non-negative number per edge.
+        classes: names of the classes, where labels are numbers.
+        names: the nodes' own names, in order.
+        split: a :class:`Split` or a function from data sets to splits; else 60/20/20 % of each class, seed 0.
+        name: what the set is called.
+
+    Example:
+        >>> import torch
+        >>> edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
+        >>> data = from_tensors(edges, torch.randn(6, 3), ["a", "a", "a", "b", "b", "b"])
+        >>> data.labels, data.classes
+        (tensor([0, 0, 0, 1, 1, 1]), ('a', 'b'))
+        >>> from_tensors(edges, torch.randn(5, 3))
+        Traceback (most recent call last):
+            ...
+        ValueError: edge 4 names node 5, but node ids run from 0 to 4 (nodes=5)
+    """
+    known = _names(names)
+    read = None if features is None else read_features(features, known)
+    count = _count(read, labels, known, nodes)
+    index, count = read_edge_index(edge_index, count)
+    weight = None if edge_weight is None else read_weights(edge_weight, index.shape[1])
+    index, weight, notes = _merged(index, weight, count)
+    if read is None:
+        read = identity(count)
+        notes = (*notes, "no features given: every node has one of its own")
+    if read.shape[0] != count:
+        raise ValueError(f"{read.shape[0]} rows of features for {count} nodes; give one row per node")
+    if labels is None:
+        numbers, named = torch.full((count,), -1), ()
+    else:
+        numbers, named = read_label_numbers(labels, count)
+    named = named if classes is None else tuple(str(c) for c in classes)
+    made = Dataset(name, index, read, numbers, named, None, weight, known, notes)
+    return _with_split(made, split)
+
+
+def from_pyg(data: Any, *, split: Splitting = None, name: str = "own data") -> Dataset:
+    """Make a data set from a PyTorch Geometric ``Data`` object: ``edge_index``, ``x``, ``y`` and the masks, if any.
+
+    Where a mask has several columns (several splits), the first is used and the others are kept as ``fold-1``, ....
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> data = SimpleNamespace(edge_index=torch.tensor([[0, 1], [1, 0]]), x=torch.randn(6, 2), num_nodes=6)
+        >>> from_pyg(data).nodes
+        6
+    """
+    index = getattr(data, "edge_index", None)
+    if index is None:
+        raise ValueError("data has no edge_index; call from_scipy with its adjacency matrix instead")
+    weight, attribute = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
+    if weight is None and isinstance(attribute, Tensor) and attribute.squeeze(-1).ndim == 1:
+        weight = attribute.squeeze(-1)
+    recorded = _pyg_masks(data)
+    first = next(iter(recorded.values()), None)
+    chosen = split if split is not None or first is None else Split.from_codes(first, next(iter(recorded)))
+    made = from_tensors(
+        index, getattr(data, "x", None), getattr(data, "y", None), nodes=data.num_nodes, edge_weight=weight,
+        split=chosen, name=name,
+    )  # fmt: skip
+    return made._like(recorded=recorded)  # pyright: ignore[reportPrivateUsage]
+
+
+def from_scipy(adjacency: Any, features: Any = None, labels: Any = None, **how: Any) -> Dataset:
+    """Make a data set from a SciPy adjacency matrix W, whose entry (i, j) lets node i see node j.
+
+    Keyword arguments are those of :func:`from_tensors`.
+
+    Example:
+        >>> import numpy, scipy.sparse
+        >>> from_scipy(scipy.sparse.csr_array(numpy.ones((3, 3)) - numpy.eye(3))).graph.edges
+        3
+    """
+    if not hasattr(adjacency, "tocoo"):
+        raise TypeError(
+            f"adjacency is a {type(adjacency).__name__}: expected a SciPy sparse matrix; wrap it in csr_array"
+        )
+    entries = adjacency.tocoo()
+    if entries.shape[0] != entries.shape[1]:
+        raise ValueError(f"the adjacency matrix has shape {entries.shape}: it must be square")
+    index = np.stack([entries.col, entries.row]).astype(np.int64)
+    weight = None if (entries.data == 1).all() else entries.data.astype(np.float64)
+    return from_tensors(index, features, labels, nodes=entries.shape[0], edge_weight=weight, **how)
+
+
+def from_networkx(
+    network: Any,
+    features: Sequence[str] | Any = None,
+    label: str | None = None,
+    *,
+    weight: str = "weight",
+    split: Splitting = None,
+    name: str = "own data",
+) -> Dataset:
+    """Make a data set from a NetworkX graph; nodes keep their order, and their names stand in ``names``.
+
+    Args:
+        network: the graph, directed or not.
+        features: names of node attributes that hold numbers, or a matrix with one row per node in the graph's order.
+        label: the node attribute that holds the class; nodes without it have no label.
+        weight: the edge attribute that holds the weight; edges without it weigh 1.
+        split: as in :func:`from_tensors`.
+        name: what the set is called.
+
+    Example:
+        >>> import networkx
+        >>> club = networkx.karate_club_graph()
+        >>> from_networkx(club, label="club").classes
+        ('Mr. Hi', 'Officer')
+    """
+    names = tuple(network.nodes())
+    place = {node: i for i, node in enumerate(names)}
+    ends = [(place[u], place[v]) for u, v in network.edges()]
+    index = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    weights = [data.get(weight, 1.0) for _, _, data in network.edges(data=True)]
+    attributes = [network.nodes[node] for node in names]
+    by_attribute = isinstance(features, list | tuple) and all(isinstance(f, str) for f in features)
+    x = attribute_matrix(attributes, names, list(features)) if by_attribute else features
+    numbers, classes = None, None
+    if label is not None:
+        numbers, classes = attribute_labels(attributes, names, label)
+    return from_tensors(
+        index, x, numbers, nodes=len(names), edge_weight=None if all(w == 1 for w in weights) else weights,
+        classes=classes, names=names, split=split, name=name,
+    )  # fmt: skip
+
+
+def attribute_matrix(attributes: Sequence[Any], names: Sequence[Hashable], columns: Sequence[str]) -> Any:
+    """Numbers out of node attributes, one column per attribute."""
+    rows: list[list[float]] = []
+    for node, held in zip(names, attributes, strict=True):
+        for column in columns:
+            try:
+                float(held[column])
+            except KeyError:
+                raise ValueError(f"node {node!r} has no attribute {column!r}; leave it out of features=") from None
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"attribute {column!r} of node {node!r} is {held[column]!r}, no number; encode it or leave it out"
+                ) from None
+        rows.append([float(held[column]) for column in columns])
+    return np.array(rows, dtype=np.float64)
+
+
+def attribute_labels(attributes: Sequence[Any], names: Sequence[Hashable], column: str) -> Any:
+    """Classes out of a node attribute, which at least one node must have."""
+    if not any(column in held for held in attributes):
+        have = sorted({str(key) for held in attributes for key in held})
+        raise ValueError(f"no node has an attribute {column!r}; there are {', '.join(have) if have else 'none'}")
+    texts = [None if held.get(column) is None else str(held[column]) for held in attributes]
+    return encode(texts, lambda row: f"attribute {column!r} of node {names[row]!r}")
+
+
+def _with_split(made: Dataset, split: Splitting) -> Dataset:
+    if split is not None:
+        return made.with_split(split)
+    if int(made.labels.max()) < 0:
+        return made
+    counts = np.bincount(made.labels[made.labels >= 0].numpy(), minlength=len(made.classes))
+    for number, count in enumerate(counts):
+        if 0 < count < 3:
+            examples = "one example" if count == 1 else "two examples"
+            raise ValueError(
+                f"class {made.classes[number]!r} has only {examples}, so train, valid and test cannot each have one; "
+                "merge it with another class, take its labels away, or pass a split of your own"
+            )
+    return made.with_split(lambda dataset: splits.random(dataset.labels, seed=0))
+
+
+def _names(names: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
+    if names is None:
+        return None
+    seen: dict[Hashable, int] = {}
+    for row, node in enumerate(names):
+        if node in seen:
+            raise ValueError(f"the node name {node!r} stands in rows {seen[node]} and {row}; every node needs its own")
+        seen[node] = row
+    return tuple(names)
+
+
+def _count(features: Any, labels: Any, names: Sequence[Any] | None, nodes: int | None) -> int | None:
+    """How many nodes there are, from the first thing that tells."""
+    if nodes is not None:
+        return int(nodes)
+    if features is not None:
+        return int(features.shape[0])
+    return len(labels) if labels is not None else None if names is None else len(names)
+
+
+def _merged(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
+    """Edges without repeats, in canonical order, and what was done."""
+    edges = merge(index, weight, nodes, symmetrise=False)
+    order = torch.argsort(edges.col * nodes + edges.row)
+    index = torch.stack([edges.col[order], edges.row[order]])
+    notes = edges.notes
+    forward, backward = index[0] * nodes + index[1], index[1] * nodes + index[0]
+    single = int((~torch.isin(forward, backward)).sum())
+    if single:
+        notes = (
+            *notes,
+            f"{single} edge{'s run' if single > 1 else ' runs'} one way; the graph lets them run both ways",
+        )
+    return index, None if weight is None else edges.weight[order], notes
+
+
+def _pyg_masks(data: Any) -> dict[str, Tensor]:
+    masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
+    if any(mask is None for mask in masks):
+        return {}
+    columns = [torch.as_tensor(mask).cpu().reshape(data.num_nodes, -1).bool() for mask in masks]
+    if any(
+        bool((a & b).any()) for a, b in ((columns[0], columns[1]), (columns[0], columns[2]), (columns[1], columns[2]))
+    ):
+        raise ValueError("the masks of data overlap; every node belongs to one part at most")
+    codes = sum(code * column.to(torch.uint8) for code, column in enumerate(columns, start=1))
+    table = torch.as_tensor(codes)
+    if table.shape[1] == 1:
+        return {"masks": table[:, 0]}
+    return {f"fold-{number}": table[:, number].contiguous() for number in range(table.shape[1])}

@@ -1,0 +1,57 @@
+"""Opening raw files: every way they can be damaged ends in one sentence that names the file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def open_npz(path: Path, *needed: str) -> dict[str, Array]:
+    """All arrays of an ``.npz`` file, read without unpickling; ``needed`` must be among them."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing") from None
+    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile) as problem:
+        raise ValueError(f"{path} is damaged or no npz file ({type(problem).__name__}); fetch it again") from None
+    lacking = [name for name in needed if name not in arrays]
+    if lacking:
+        raise ValueError(f"{path} holds no array {lacking[0]!r} (it has {', '.join(arrays)}); fetch it again")
+    return arrays
+
+
+def split_codes(train: Array, valid: Array, test: Array) -> Array:
+    """Three masks as one code per node: 0 none, 1 train, 2 valid, 3 test."""
+    return (train.astype(np.uint8) + 2 * valid.astype(np.uint8) + 3 * test.astype(np.uint8)).astype(np.uint8)
+
+
+def both_ways(edge_index: Array) -> Array:
+    """Every edge and its reverse."""
+    return np.concatenate([edge_index, edge_index[::-1]], axis=1)
+
+
+def without_loops(edge_index: Array) -> Array:
+    """The edges whose ends differ."""
+    return edge_index[:, edge_index[0] != edge_index[1]]
+
+
+def numbered(labels: Array) -> tuple[str, ...]:
+    """Names for classes that have none: their numbers."""
+    return tuple(str(number) for number in range(int(labels.max()) + 1))
+
+
+def ten_splits(folder: Path, prefix: str) -> dict[str, Array]:
+    """Geom-GCN's ten splits of a set, those that are there."""
+    found: dict[str, Array] = {}
+    for number in range(10):
+        path = folder / f"{prefix}_split_0.6_0.2_{number}.npz"
+        if path.is_file():
+            masks = open_npz(path, "train_mask", "val_mask", "test_mask")
+            found[f"geom-gcn-{number}"] = split_codes(masks["train_mask"], masks["val_mask"], masks["test_mask"])
+    return found

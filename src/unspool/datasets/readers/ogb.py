@@ -1,0 +1,69 @@
+"""ogbn-arxiv: OGB's own folder of compressed CSV files, and a file with the graph alone."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unspool.datasets.contents import Contents
+from unspool.datasets.readers.arrays import Array, numbered, open_npz
+
+ARXIV_CLASSES = "labelidx2arxivcategeory.csv.gz"
+NOTE = "citations are directed in the files; the graph lets them run both ways"
+
+
+def read_arxiv(folder: Path, title: str) -> Contents:
+    """Read the folder that OGB's archive unpacks to: ``raw/*.csv.gz`` and ``split/time/*.csv.gz``."""
+    raw = folder / "raw"
+    pairs = _numbers(raw / "edge.csv.gz", np.int64, columns=2)
+    features = _numbers(raw / "node-feat.csv.gz", np.float32)
+    labels = _numbers(raw / "node-label.csv.gz", np.int64, columns=1)[:, 0]
+    if features.shape[0] != labels.size or pairs.max() >= labels.size:
+        raise ValueError(
+            f"{raw}: {features.shape[0]} rows of features, {labels.size} labels and node ids up to {pairs.max()} do not "
+            "belong together; fetch the files again"
+        )
+    codes = np.zeros(labels.size, dtype=np.uint8)
+    for code, part in enumerate(("train", "valid", "test"), start=1):
+        codes[_numbers(folder / "split" / "time" / f"{part}.csv.gz", np.int64, columns=1)[:, 0]] = code
+    classes = _classes(folder / "mapping" / ARXIV_CLASSES, labels)
+    return Contents(title, pairs.T, features, labels, classes, {"ogb": codes}, (NOTE,))
+
+
+def read_arxiv_graph(folder: Path, title: str) -> Contents:
+    """Read the graph, labels and split without the features, from one npz file."""
+    arrays = open_npz(folder / "ogbn_arxiv_nofeat.npz", "indptr", "indices", "y", "train_idx", "valid_idx", "test_idx")
+    citing = np.repeat(np.arange(arrays["indptr"].size - 1), np.diff(arrays["indptr"]))
+    labels = arrays["y"].astype(np.int64)
+    codes = np.zeros(labels.size, dtype=np.uint8)
+    for code, part in enumerate(("train_idx", "valid_idx", "test_idx"), start=1):
+        codes[arrays[part]] = code
+    notes = (NOTE, "OGB's features are absent: accuracies do not compare with ogbn-arxiv's")
+    index = np.stack([citing, arrays["indices"]]).astype(np.int64)
+    return Contents(title, index, None, labels, _classes(folder / ARXIV_CLASSES, labels), {"ogb": codes}, notes)
+
+
+def _numbers(path: Path, kind: Any, columns: int | None = None) -> Array:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            table = np.loadtxt(file, delimiter=",", dtype=kind, ndmin=2)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing") from None
+    except (OSError, EOFError, ValueError) as problem:
+        raise ValueError(f"{path} is damaged ({problem}); fetch it again") from None
+    if columns is not None and table.shape[1] != columns:
+        raise ValueError(f"{path} has {table.shape[1]} columns, not {columns}; fetch it again")
+    return table
+
+
+def _classes(path: Path, labels: Array) -> tuple[str, ...]:
+    """The arXiv categories, such as ``cs.NA``, where the file that lists them is there."""
+    if not path.is_file():
+        return numbered(labels)
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    return tuple(f"cs.{row[1].split()[-1].upper()}" for row in rows)
