@@ -7,12 +7,14 @@ import torch
 from torch_geometric import nn as peers
 
 from reference.cases import HIDDEN, IN, OUT, build, close, edge_lists, signal
-from unspool import models
+from unspool import datasets, models
 
 LISTS = edge_lists()
+_CITESEER = datasets.load("citeseer").graph.operator
+LISTS["citeseer"] = torch.stack([_CITESEER.forward.col.long(), _CITESEER.rows()]), None, _CITESEER.shape[0]
 
 
-@pytest.fixture(params=["isolated", "weighted", "directed", "karate"])
+@pytest.fixture(params=["isolated", "weighted", "directed", "karate", "citeseer"])
 def place(request):
     index, weights, nodes = LISTS[request.param]
     return index, weights, signal(nodes)
