@@ -76,7 +76,7 @@ from unspool.unroll import (
 __version__ = "0.1.0"
 
 #: Rooms that few programs enter: loaded when first named.
-_LATER = ("models", "nn", "spectral", "testing", "theory")
+_LATER = ("datasets", "models", "nn", "spectral", "testing", "theory", "train")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unspool.files import write_whole
 from unspool.models import airgnn, appnp, dagnn, gcn, gcnii, gprgnn, jknet, mlp, ppnp, sgc, ugdgnn
 from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
@@ -47,20 +47,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise TypeError(
             f"{type(model).__name__} is no model of this package; save its state_dict() with torch.save instead"
         )
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
     content = {"format": FORMAT, **_described(model), "state": model.state_dict()}
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, lambda file: torch.save(content, file))
 
 
 def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Model:

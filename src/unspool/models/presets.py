@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from unspool.models import preset_tables as tables
 from unspool.models.model import Model
 from unspool.refusal import Refusal
-
-
-class Select(Enum):
-    """Which epoch's weights are kept."""
-
-    VALIDATION_LOSS = "lowest validation loss"
-    VALIDATION_ACCURACY = "highest validation accuracy, then lowest loss"
-    LAST = "the last epoch"
-
-
-class Stop(Enum):
-    """When training ends before its last epoch."""
-
-    NEVER = "never"
-    PATIENCE = "no improvement for `patience` epochs"
-    ABOVE_MEAN = "validation loss above the mean of the last `patience` epochs, not before epoch `earliest`"
+from unspool.train.plan import Plan, Select, Stop
 
 
 @dataclass(frozen=True)
@@ -64,6 +48,20 @@ class Preset:
     def build(self, in_features: int, out_features: int, **changes: Any) -> Model:
         """The model with these settings."""
         return self.model(in_features, out_features, **{**self.settings, **changes})
+
+    def plan(self, **changes: Any) -> Plan:
+        """The training plan: rate, decay by group, epochs, selection and stopping.
+
+        Example:
+            >>> import unspool as us
+            >>> us.models.preset(us.models.GCN, "cora", "official").plan(epochs=5).epochs
+            5
+        """
+        how: dict[str, Any] = {
+            "rate": self.rate, "decay": self.decay, "epochs": self.epochs, "select": self.select, "stop": self.stop,
+            "patience": self.patience, "earliest": self.earliest,
+        }  # fmt: skip
+        return Plan(**{**how, **changes})
 
     def groups(self, model: Model) -> list[dict[str, Any]]:
         """Parameter groups for ``torch.optim.Adam``, each with its own weight decay.

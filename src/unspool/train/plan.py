@@ -1,0 +1,95 @@
+"""How a training run goes: rates, decay, epochs, which epoch counts, when to stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+
+from unspool.train.record import Epoch
+
+
+class Select(Enum):
+    """Which epoch's weights are kept."""
+
+    VALIDATION_LOSS = "lowest validation loss"
+    VALIDATION_ACCURACY = "highest validation score, then lowest loss"
+    LAST = "the last epoch"
+
+
+class Stop(Enum):
+    """When training ends before its last epoch."""
+
+    NEVER = "never"
+    PATIENCE = "no improvement for `patience` epochs"
+    ABOVE_MEAN = "validation loss above the mean of the last `patience` epochs, not before epoch `earliest`"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides a run but the model, the data and the seed.
+
+    Args:
+        rate: learning rate.
+        decay: weight decay by parameter group of the model (``model.parameter_groups()``), or one number for all.
+        epochs: the most there are.
+        select: which epoch's weights are kept.
+        stop: when to end early.
+        patience, earliest: of the stopping rule.
+        optimiser: makes the optimiser from parameter groups and a rate; Adam when omitted.
+
+    Example:
+        >>> Plan(rate=0.01, epochs=200, stop=Stop.PATIENCE, patience=50).patience
+        50
+    """
+
+    rate: float = 0.01
+    decay: Mapping[str, float] | float = 0.0
+    epochs: int = 200
+    select: Select = Select.VALIDATION_LOSS
+    stop: Stop = Stop.NEVER
+    patience: int = 100
+    earliest: int = 0
+    optimiser: Callable[..., torch.optim.Optimizer] = field(default=torch.optim.Adam)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rate) and self.rate > 0):
+            raise ValueError(f"rate={self.rate}: a learning rate is a positive number")
+        if self.epochs < 1:
+            raise ValueError(f"epochs={self.epochs}: training needs at least one")
+        if self.patience < 1:
+            raise ValueError(f"patience={self.patience}: expected at least one epoch")
+
+    def groups(self, model: torch.nn.Module) -> list[dict[str, Any]]:
+        """The trainable parameters with their decay."""
+        roles: Callable[[], Mapping[str, Any]] | None = getattr(model, "parameter_groups", None)
+        if not isinstance(self.decay, Mapping):
+            everyone = [p for p in model.parameters() if p.requires_grad]
+            return [{"params": everyone, "weight_decay": float(self.decay)}]
+        if roles is None:
+            raise TypeError(
+                f"decay is given by group, but {type(model).__name__} has no parameter_groups(); give one number"
+            )
+        return [{"params": p, "weight_decay": float(self.decay.get(name, 0.0))} for name, p in roles().items()]
+
+    def better(self, new: Epoch, best: Epoch | None) -> bool:
+        """Whether an epoch takes the place of the best so far."""
+        if best is None or self.select is Select.LAST:
+            return True
+        if self.select is Select.VALIDATION_LOSS:
+            return new.valid_loss < best.valid_loss
+        return (new.valid_score, -new.valid_loss) > (best.valid_score, -best.valid_loss)
+
+    def ended(self, history: list[Epoch], best: Epoch) -> bool:
+        """Whether training stops after the last epoch of the history."""
+        now = history[-1]
+        if self.stop is Stop.PATIENCE:
+            return now.epoch - best.epoch >= self.patience
+        if self.stop is Stop.ABOVE_MEAN and now.epoch > max(self.earliest, self.patience):
+            recent = [e.valid_loss for e in history[-(self.patience + 1) : -1]]
+            return now.valid_loss > sum(recent) / len(recent)
+        return False
