@@ -14,8 +14,8 @@ test: $(STAMP) lint types rooms
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests examples benchmarks
-	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks tools
+	$(BIN)/ruff format --check src tests examples benchmarks tools
 
 types: $(STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python

@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -111,6 +112,36 @@ def spectrum(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> 
     from unspool.cli.spectrum import run
 
     run(checkpoint, edges, out, as_json)
+
+
+@cli.command(name="train")
+@click.argument("model", default="UGDGNN")
+@click.option("--dataset", default="citeseer", show_default=True, help="Name of a dataset; citeseer is built in.")
+@click.option(
+    "--data", type=click.Path(file_okay=False, path_type=Path), help="Folder with raw data (or UNSPOOL_DATA)."
+)
+@click.option("--preset", default="paper", show_default=True, type=click.Choice(["paper", "official"]))
+@click.option(
+    "--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="How many runs, seeds 0, 1, ..."
+)
+@click.option("--epochs", type=click.IntRange(1), help="Instead of the preset's.")
+@click.option("--select", type=click.Choice(["loss", "accuracy"]), help="Which validation number picks the epoch.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or mps.")
+@click.option("--out", default="out/train", show_default=True, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--resume", is_flag=True, help="Continue runs that were cut off.")
+@click.option("--quiet", is_flag=True, help="Print nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+def train_(**order: Any) -> None:
+    """Train MODEL (UGDGNN when omitted) on a dataset with a preset, once per seed.
+
+    Prints test accuracy beside the paper's, the problem that the model solves, and where the trained models are. Ctrl-C
+    keeps the best epoch so far; --resume continues a run that was cut off, to the same numbers.
+
+    Example: unspool train GPRGNN --dataset citeseer --seeds 10
+    """
+    from unspool.cli.train import Order, run
+
+    run(Order(**order))
 
 
 def main() -> None:

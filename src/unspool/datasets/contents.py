@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +14,13 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from unspool.datasets.arrays import Array, Damaged, load_arrays
 from unspool.datasets.components import sorted_edges
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.features import identity, pack, to_numpy
 from unspool.datasets.fingerprint import fingerprint
 
 FORMAT = 1
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,23 +113,15 @@ def write(dataset: Dataset, path: Path, sources: Mapping[str, Any], compressed: 
 def read(path: Path) -> tuple[Dataset, dict[str, Any]]:
     """Read what :func:`write` wrote, compare its hashes, and return it with its sources; or raise :class:`Corrupt`."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = load_arrays(path)
         meta = json.loads(arrays["meta"].tobytes().decode())
         if meta["format"] != FORMAT:
             raise Corrupt(f"it has format {meta['format']}, this version reads {FORMAT}")
         dataset = _dataset(arrays, meta)
-    except (
-        OSError,
-        EOFError,
-        zipfile.BadZipFile,
-        ValueError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-    ) as problem:
-        raise Corrupt(f"it cannot be read ({type(problem).__name__})") from None
+    except Damaged as problem:
+        raise Corrupt(f"it cannot be read ({problem})") from None
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RuntimeError) as problem:
+        raise Corrupt(f"it cannot be understood ({type(problem).__name__})") from None
     if dataset.hash != meta["hash"] or _seal(meta, arrays.get("splits")) != meta.get("seal"):
         raise Corrupt("its content does not match its hash")
     return dataset, meta["sources"]

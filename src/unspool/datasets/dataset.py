@@ -75,7 +75,8 @@ class Dataset:
             raise ValueError(f"{self.name}: the split is one of {self.split.nodes} nodes, the graph has {nodes}")
         if nodes and int(self.labels.max()) >= len(self.classes):
             raise ValueError(
-                f"{self.name}: label {int(self.labels.max())} occurs, but only {len(self.classes)} classes are named"
+                f"{self.name}: label {int(self.labels.max())} occurs, but there are names for "
+                f"{len(self.classes)} class{'' if len(self.classes) == 1 else 'es'}"
             )
 
     # -- asking ----------------------------------------------------------------------------------------------------

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from unspool.datasets.arrays import Array, Damaged, load_arrays
 from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
-
-Array = np.ndarray[Any, Any]
 
 SOURCES = frozenset({"source", "src", "from", "u", "node1", "source_id", "head", "citing"})
 TARGETS = frozenset({"target", "dst", "to", "v", "node2", "target_id", "tail", "cited"})
@@ -30,6 +27,7 @@ class EdgeFile:
         where: from an edge's position to the words that name it in the file.
         nodes: names of nodes the file lists, whether or not they have edges; ``None`` where it lists edges only.
         attributes: what the file says about each of those nodes.
+        bare: whether the first line was read as an edge though it may be a header.
     """
 
     sources: Sequence[str]
@@ -38,6 +36,7 @@ class EdgeFile:
     where: Callable[[int], str]
     nodes: tuple[str, ...] | None = None
     attributes: Sequence[Mapping[str, str]] = field(default_factory=tuple[Mapping[str, str], ...])
+    bare: bool = False
 
 
 def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:
@@ -69,7 +68,7 @@ def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
         table = table.with_header()
     source, target, weight = _columns(table, columns)
     weights = None if weight is None else _weights(table, weight)
-    return EdgeFile(_ends(table, source), _ends(table, target), weights, table.where)
+    return EdgeFile(_ends(table, source), _ends(table, target), weights, table.where, bare=table.header is None)
 
 
 def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int | None]:
@@ -95,10 +94,15 @@ def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int
         raise ValueError(
             f"{table.path} has {width} column{'s' if width > 1 else ''}, not 2 or 3 (source, target, weight); {hint}"
         )
-    if width == 3 and not is_number(table.first()[2]):
+    first = tuple(table.first())
+    if width == 3 and not is_number(first[2]):
         raise ValueError(
-            f"{table.where(0)}: the third column is {table.first()[2]!r}, no weight; if this line is a header, "
+            f"{table.where(0)}: the third column is {first[2]!r}, no weight; if this line is a header, "
             "name its columns with edge_columns=(..., ..., ...)"
+        )
+    if table.rows > 1 and not any(map(is_number, first)) and all(is_number(str(table.columns[c][1])) for c in (0, 1)):
+        raise ValueError(
+            f"{table.where(0)}: {', '.join(map(repr, first))} looks like a header; name its columns with edge_columns={first}"
         )
     return 0, 1, 2 if width == 3 else None
 
@@ -123,12 +127,10 @@ def _weights(table: Table, column: int) -> Array:
 
 def _from_arrays(path: Path) -> EdgeFile:
     try:
-        held: Any = np.load(path, allow_pickle=False)
-        arrays: dict[str, Array] = (
-            {"edge_index": held} if isinstance(held, np.ndarray) else {k: held[k] for k in held.files}
-        )
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
-        raise ValueError(f"{path} is damaged or no numpy file ({type(problem).__name__}); make it again") from None
+        arrays = load_arrays(path)
+    except Damaged as problem:
+        raise ValueError(f"{path} is damaged or no numpy file ({problem}); make it again") from None
+    arrays = {"edge_index": arrays[""]} if "" in arrays else arrays
     if {"indices", "indptr", "shape"} <= set(arrays) or {"row", "col", "shape"} <= set(arrays):
         return _from_matrix(path)
     index = arrays["edge_index"] if "edge_index" in arrays else arrays["edges"].T if "edges" in arrays else None
@@ -142,7 +144,8 @@ def _from_arrays(path: Path) -> EdgeFile:
         )
     weights = arrays.get("edge_weight")
     if weights is not None and weights.shape != (index.shape[1],):
-        raise ValueError(f"{path}: edge_weight has shape {weights.shape}, but there are {index.shape[1]} edges")
+        count = "is 1 edge" if index.shape[1] == 1 else f"are {index.shape[1]} edges"
+        raise ValueError(f"{path}: edge_weight has shape {weights.shape}, but there {count}")
     return _numbered(path, index, weights, None)
 
 

@@ -37,7 +37,7 @@ def pack(matrix: Any) -> Features:
     if filled <= SPARSE_BELOW * shape[0] * shape[1]:
         return sparse(matrix)
     dense = matrix.toarray() if is_sparse else matrix
-    return torch.as_tensor(np.ascontiguousarray(dense, dtype=np.float32))
+    return torch.from_numpy(np.array(dense, dtype=np.float32, order="C"))  # a copy: data sets do not change
 
 
 def sparse(matrix: Any) -> SparseFeatures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from unspool.datasets.arrays import Array, Damaged, load_arrays
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.edge_files import EdgeFile, read_edges
 from unspool.datasets.features import check_finite
@@ -19,8 +20,6 @@ from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, 
 from unspool.datasets.places import Place
 from unspool.datasets.split import Split
 from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
-
-Array = np.ndarray[Any, Any]
 
 IDS = ("id", "node", "node_id", "nodeid", "name")
 LABELS = ("label", "class", "labels", "y", "category", "target")
@@ -79,28 +78,50 @@ def from_files(
     shared = labels is None and features is not None and label_column is not None
     skip = [column for column in (label_column, split_column) if column is not None] if shared else []
     x = None if features is None else _read_features(Path(features), id_column, feature_columns, skip)
-    table = x.table if shared and x is not None else None
-    y = None
-    if labels is not None:
-        y = _read_labels(Path(labels), id_column, label_column, split_column)
-    elif table is not None:
-        y = _labels_of(table, id_column, label_column, split_column)
-    elif label_column is not None and features is None:
-        y = _attribute_classes(Path(edges), held, label_column)
-    names, origin = _node_names(held, x, y, Path(edges))
+    y = _find_labels(held, x, Path(edges), labels, id_column, label_column, split_column)
+    called = Path(edges).name.split(".")[0] if name is None else name
+    return _joined(held, x, y, feature_columns, split, called)
+
+
+def _joined(
+    held: EdgeFile, x: _Features | None, y: _Labels | None, columns: Sequence[str] | None, split: Splitting, name: str
+) -> Dataset:
+    """One data set out of what three files say about nodes by name."""
+    names, origin = _node_names(held, x, y)
     place = {node: row for row, node in enumerate(names)}
-    index = np.array(
-        [_places(side, place, origin, held.where) for side in (held.sources, held.targets)], dtype=np.int64
-    )
-    matrix = _rows(x, held, names, feature_columns)
-    classes, codes = _spread(y, place, origin)
+    hint = "; if the line is a header, name its columns with edge_columns=(..., ...)" if held.bare else ""
+    ends = [_places(side, place, origin, held.where, hint) for side in (held.sources, held.targets)]
+    matrix = _rows(x, held, names, columns)
+    numbers, codes = _spread(y, place, origin)
     given = split if split is not None or codes is None else Split.from_codes(codes, name="from the file")
     plain = names == tuple(map(str, range(len(names))))
     return from_tensors(
-        index.reshape(2, -1), matrix, classes, nodes=len(names), edge_weight=held.weights,
-        classes=None if y is None else y.classes, names=None if plain else names, split=given,
-        name=Path(edges).name.split(".")[0] if name is None else name,
+        np.array(ends, dtype=np.int64).reshape(2, -1), matrix, numbers, nodes=len(names), edge_weight=held.weights,
+        classes=None if y is None else y.classes, names=None if plain else names, split=given, name=name,
     )  # fmt: skip
+
+
+def _find_labels(
+    held: EdgeFile,
+    x: _Features | None,
+    edges: Path,
+    labels: Place | None,
+    id_column: str | None,
+    label_column: str | None,
+    split_column: str | None,
+) -> _Labels | None:
+    """Labels from their own file, from a column of the features, or from GraphML's attributes."""
+    if labels is not None:
+        return _read_labels(Path(labels), id_column, label_column, split_column)
+    if label_column is None:
+        if split_column is not None:
+            raise ValueError(f"split_column={split_column!r} stands beside labels; pass labels= or label_column= too")
+        return None
+    if x is None:
+        return _attribute_classes(edges, held, label_column)
+    if x.table is None:
+        raise ValueError(f"{x.path} has no columns, so no {label_column!r}; pass labels=")
+    return _labels_of(x.table, id_column, label_column, split_column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +155,7 @@ def _read_features(path: Path, id_column: str | None, columns: Sequence[str] | N
         raise ValueError(
             f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
         )
-    table = _headed(path)
+    table = _headed(path, (id_column, *skip))
     ids = _ids(table, id_column)
     if columns is not None:
         chosen = [table.find(column) for column in columns]
@@ -148,15 +169,7 @@ def _read_features(path: Path, id_column: str | None, columns: Sequence[str] | N
 
 
 def _matrix(path: Path) -> Any:
-    try:
-        if suffix(path) == ".npz":
-            matrix: Any = scipy.sparse.load_npz(path).tocsr()
-        else:
-            matrix = np.load(path, allow_pickle=False)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as problem:
-        raise ValueError(
-            f"{path} is damaged or of another format ({type(problem).__name__}); write it with numpy.save or scipy.sparse.save_npz"
-        ) from None
+    matrix: Any = _array(path) if suffix(path) == ".npy" else _sparse(path)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise ValueError(
             f"{path} holds {matrix.dtype} of shape {matrix.shape}: expected numbers of shape (nodes, features)"
@@ -165,14 +178,30 @@ def _matrix(path: Path) -> Any:
     return matrix
 
 
+def _array(path: Path) -> Array:
+    try:
+        return load_arrays(path)[""]
+    except (Damaged, KeyError) as problem:
+        raise ValueError(f"{path} is damaged or of another format ({problem}); write it with numpy.save") from None
+
+
+def _sparse(path: Path) -> Any:
+    try:
+        return scipy.sparse.load_npz(io.BytesIO(path.read_bytes())).tocsr()  # opens no pickles
+    except Exception as problem:  # a flipped byte can make it fail in any way
+        kind = type(problem).__name__
+        raise ValueError(
+            f"{path} is damaged or of another format ({kind}); write it with scipy.sparse.save_npz"
+        ) from None
+
+
 def _read_labels(path: Path, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
     check_file(path)
     kind = suffix(path)
     if kind == ".npy":
-        try:
-            held: Array = np.load(path, allow_pickle=False)
-        except (OSError, EOFError, ValueError) as problem:
-            raise ValueError(f"{path} is damaged or no numpy file ({type(problem).__name__}); make it again") from None
+        if split_column is not None:
+            raise ValueError(f"{path} has no columns, so no {split_column!r}; use a table, or pass split=")
+        held = _array(path)
         if held.ndim != 1:
             raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
         texts = ["" if isinstance(v, float) and np.isnan(v) else str(v) for v in held.tolist()]
@@ -181,7 +210,9 @@ def _read_labels(path: Path, id_column: str | None, label_column: str | None, sp
         raise ValueError(
             f"{path}: labels ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet or .npy"
         )
-    return _labels_of(_headed(path, labels=True), id_column, label_column, split_column)
+    return _labels_of(
+        _headed(path, (id_column, label_column, split_column), labels=True), id_column, label_column, split_column
+    )
 
 
 def _labels_of(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
@@ -222,13 +253,13 @@ def _codes(table: Table, column: int) -> Array:
     return codes
 
 
-def _headed(path: Path, labels: bool = False) -> Table:
-    """A table with its header recognised: a first line that is not all numbers, or that names ids or labels."""
+def _headed(path: Path, named: Sequence[str | None], labels: bool = False) -> Table:
+    """A table with its header recognised: a first line that is not all numbers, or that names ids, labels or what was asked for."""
     table = read_table(path)
     if table.header is not None:
         return table
     first = table.first()
-    known = any(cell.lower() in (*IDS, *LABELS, "split") for cell in first)
+    known = any(cell.lower() in (*IDS, *LABELS, "split") or cell in named for cell in first)
     if known or (not labels and not all(is_number(cell) for cell in first)):
         return table.with_header()
     return table
@@ -268,7 +299,7 @@ def _attribute_classes(path: Path, held: EdgeFile, column: str) -> _Labels:
     return _Labels(numbers, classes, list(held.nodes), None, path)
 
 
-def _node_names(held: EdgeFile, x: _Features | None, y: _Labels | None, edges: Path) -> tuple[tuple[str, ...], str]:
+def _node_names(held: EdgeFile, x: _Features | None, y: _Labels | None) -> tuple[tuple[str, ...], str]:
     """The nodes in order, and the file that says so."""
     for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else y.numbers.size)):
         if part is not None and rows is not None and (part is x or part.ids is None):
@@ -278,16 +309,17 @@ def _node_names(held: EdgeFile, x: _Features | None, y: _Labels | None, edges: P
     names = list(dict.fromkeys([*listed, *held.sources, *held.targets, *extra]))
     if held.nodes is None and all(node.isdecimal() for node in names):
         names.sort(key=int)
-    return tuple(names), edges.name
+    return tuple(names), "the edge file"
 
 
-def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any) -> list[int]:
+def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any, hint: str = "") -> list[int]:
     try:
         return [place[node] for node in names]
     except KeyError:
         row = next(row for row, node in enumerate(names) if node not in place)
         raise ValueError(
             f"{where(row)}: node {names[row]!r} is not among the {len(place)} nodes of {origin}; add it there, or drop the line"
+            f"{hint if row == 0 else ''}"
         ) from None
 
 

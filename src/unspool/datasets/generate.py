@@ -45,10 +45,10 @@ def contextual_sbm(
     Example:
         >>> round(contextual_sbm(homophily=0.1, seed=3).statistics().homophily, 1)
         0.1
-        >>> contextual_sbm(nodes=30, classes=3, degree=40)
+        >>> contextual_sbm(nodes=30, classes=3, degree=28)
         Traceback (most recent call last):
             ...
-        ValueError: 30 nodes in 3 classes have 135 pairs inside classes, fewer than the 480 edges asked for; lower degree or homophily
+        ValueError: 30 nodes in 3 classes have 135 pairs inside classes, fewer than the 336 edges asked for; lower degree or homophily
     """
     _check(nodes, classes, homophily, degree, features)
     random = np.random.default_rng(seed)

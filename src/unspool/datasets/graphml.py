@@ -44,6 +44,12 @@ def read_graphml(path: Path) -> EdgeFile:
         sources.append(edge.get("source", ""))
         targets.append(edge.get("target", ""))
         weights.append(_weight(path, number, _data(edge, keys)))
+    listed = set(names)
+    for number, end in ((i, end) for ends in (sources, targets) for i, end in enumerate(ends)):
+        if end not in listed:
+            raise ValueError(
+                f"{path.name}, edge {number}: node {end!r} is not among its {len(names)} nodes; export it again"
+            )
     held = None if all(weight == 1 for weight in weights) else np.array(weights)
     attributes = tuple(_data(node, keys) for node in nodes)
     return EdgeFile(sources, targets, held, lambda edge: f"{path.name}, edge {edge}", names, attributes)

@@ -58,8 +58,8 @@ def from_tensors(
     known = _names(names)
     read = None if features is None else read_features(features, known)
     count = _count(read, labels, known, nodes)
-    index, count = read_edge_index(edge_index, count)
-    weight = None if edge_weight is None else read_weights(edge_weight, index.shape[1])
+    index, count = read_edge_index(_writable(edge_index), count)
+    weight = None if edge_weight is None else read_weights(_writable(edge_weight), index.shape[1])
     index, weight, notes = _merged(index, weight, count)
     if read is None:
         read = identity(count)
@@ -191,6 +191,11 @@ def attribute_labels(attributes: Sequence[Any], names: Sequence[Hashable], colum
         raise ValueError(f"no node has an attribute {column!r}; there are {', '.join(have) if have else 'none'}")
     texts = [None if held.get(column) is None else str(held[column]) for held in attributes]
     return encode(texts, lambda row: f"attribute {column!r} of node {names[row]!r}")
+
+
+def _writable(given: Any) -> Any:
+    """Arrays that were opened read-only (memory maps) are copied; torch warns about them."""
+    return given.copy() if isinstance(given, np.ndarray) and not given.flags.writeable else given
 
 
 def _with_split(made: Dataset, split: Splitting) -> Dataset:

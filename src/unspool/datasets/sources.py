@@ -154,10 +154,10 @@ def key_of(name: str) -> str:
     Example:
         >>> key_of("Roman-Empire")
         'roman_empire'
-        >>> key_of("coral")
+        >>> key_of("pub-med")
         Traceback (most recent call last):
             ...
-        ValueError: no data set 'coral'; did you mean cora? Your own data: datasets.from_files, from_tensors
+        ValueError: no data set 'pub-med'; did you mean pubmed? Your own data: datasets.from_files, from_tensors
     """
     key = name.strip().lower().replace("-", "_").replace(" ", "_")
     key = _ALIASES.get(key, key)

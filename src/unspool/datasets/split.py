@@ -32,7 +32,7 @@ class Split:
     Example:
         >>> split = Split(train=[0, 3], valid=[1], test=[4, 2], nodes=6)
         >>> split
-        Split(own: 2 train, 1 valid, 2 test of 6 nodes, e1c8c1d6)
+        Split(own: 2 train, 1 valid, 2 test of 6 nodes, 9c5f542a)
         >>> Split(train=[0, 3], valid=[3], test=[4, 2], nodes=6)
         Traceback (most recent call last):
             ...
@@ -69,11 +69,13 @@ class Split:
         """
         masks = [torch.as_tensor(mask).detach().cpu().bool() for mask in (train, valid, test)]
         for part, mask in zip(PARTS, masks, strict=True):
-            if mask.ndim != 1 or mask.shape != masks[0].shape:
+            if mask.ndim != 1:
                 raise ValueError(
-                    f"the {part} mask has shape {tuple(mask.shape)}, the train mask {tuple(masks[0].shape)}: "
-                    "expected one entry per node in each; choose one column where a file holds several splits"
+                    f"the {part} mask has shape {tuple(mask.shape)}: expected one entry per node; "
+                    "choose one column where a file holds several splits"
                 )
+            if mask.shape != masks[0].shape:
+                raise ValueError(f"the {part} mask has {mask.numel()} entries, the train mask {masks[0].numel()}")
         return Split(*(torch.nonzero(mask).flatten() for mask in masks), nodes=masks[0].numel(), name=name)
 
     @staticmethod

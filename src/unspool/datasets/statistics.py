@@ -121,7 +121,7 @@ def table3(root: str | os.PathLike[str] | None = None, cache: str | os.PathLike[
 
     Example:
         >>> from unspool import datasets
-        >>> citeseer = datasets.table3()[1]
+        >>> citeseer = datasets.table3(root="/nowhere", cache="/nowhere")[1]
         >>> citeseer.printed, citeseer.counted
         ((3327, 4732, 3703, 6), (3327, 4552, 3703, 6))
     """

@@ -76,7 +76,7 @@ class Table:
         """A column as float64, or a sentence that names the cell which is no number or is missing."""
         held = self.columns[column]
         try:
-            values = np.asarray(held, dtype=np.float64)
+            values = np.array(held, dtype=np.float64)  # a copy: Parquet's arrays are read-only
         except (TypeError, ValueError):
             values = np.array([self._number(row, column) for row in range(self.rows)])
         bad = np.flatnonzero(~np.isfinite(values))

@@ -47,7 +47,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise TypeError(
             f"{type(model).__name__} is no model of this package; save its state_dict() with torch.save instead"
         )
-    content = {"format": FORMAT, **_described(model), "state": model.state_dict()}
+    content = {"format": FORMAT, **describe(model), "state": model.state_dict()}
     write_whole(path, lambda file: torch.save(content, file))
 
 
@@ -63,23 +63,31 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
         ) from None
     if not isinstance(content, dict) or "model" not in content or "state" not in content:
         raise ValueError(f"{path} is no checkpoint of unspool: it holds no model; write it with unspool.models.save")
+    return build_again(content, content["state"], str(path), device)
+
+
+def build_again(
+    content: dict[str, Any], state: dict[str, torch.Tensor], path: str, device: torch.device | str
+) -> Model:
+    """A model from its description and its weights, in evaluation mode; ``path`` is named where they do not fit."""
     if content.get("format") != FORMAT:
         raise ValueError(f"{path} has format {content.get('format')}, this version reads {FORMAT}; update unspool")
-    if content["model"] not in _MODELS:
+    if content.get("model") not in _MODELS:
         raise ValueError(
-            f"{path} holds a {content['model']!r}, which this version of unspool does not know; update unspool"
+            f"{path} holds a {content.get('model')!r}, which this version of unspool does not know; update unspool"
         )
     try:
         model = _built(content)
-        first = next((t for t in content["state"].values() if t.is_floating_point() and t.ndim), None)
+        first = next((t for t in state.values() if t.is_floating_point() and t.ndim), None)
         model.to(device).to(first.dtype if first is not None else torch.get_default_dtype())
-        model.load_state_dict(content["state"])
+        model.load_state_dict(state)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as problem:
         raise ValueError(f"{path} does not fit its own description: {problem}") from None
     return model.eval()
 
 
-def _described(model: Model | Origin) -> dict[str, Any]:
+def describe(model: Model | Origin) -> dict[str, Any]:
+    """What a model must be built from, in plain values."""
     kind, origin = model.kind if isinstance(model, Origin) else type(model), model.origin
     if _MODELS.get(kind.__name__) is not kind:
         raise TypeError(f"{kind.__name__} is no model of this package; save its state_dict() with torch.save instead")
@@ -88,7 +96,7 @@ def _described(model: Model | Origin) -> dict[str, Any]:
         "in_features": model.in_features,
         "out_features": model.out_features,
         "settings": {name: _plain(value) for name, value in model.settings.items()},
-        "origin": _described(origin) if isinstance(origin, Origin) else origin,
+        "origin": describe(origin) if isinstance(origin, Origin) else origin,
     }
 
 

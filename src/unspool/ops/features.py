@@ -46,7 +46,7 @@ class SparseFeatures:
                 )
             entries = x.tocoo()
             index = torch.stack([torch.as_tensor(entries.row).long(), torch.as_tensor(entries.col).long()])
-            x = torch.sparse_coo_tensor(index, torch.as_tensor(entries.data), entries.shape)
+            x = torch.sparse_coo_tensor(index, torch.as_tensor(entries.data), entries.shape, check_invariants=False)
         if x.ndim != 2:
             raise ValueError(f"features of shape {tuple(x.shape)}: expected (nodes, features)")
         if not x.is_floating_point():

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from unspool.datasets.arrays import Array, Damaged, load_arrays
 
 
 def open_npz(path: Path, *needed: str) -> dict[str, Array]:
     """All arrays of an ``.npz`` file, read without unpickling; ``needed`` must be among them."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is missing") from None
-    except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile) as problem:
-        raise ValueError(f"{path} is damaged or no npz file ({type(problem).__name__}); fetch it again") from None
+        arrays = load_arrays(path)
+    except Damaged as problem:
+        raise ValueError(f"{path} is damaged or no npz file ({problem}); fetch it again") from None
     lacking = [name for name in needed if name not in arrays]
     if lacking:
         raise ValueError(f"{path} holds no array {lacking[0]!r} (it has {', '.join(arrays)}); fetch it again")

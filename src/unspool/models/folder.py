@@ -1,0 +1,77 @@
+"""A trained model as a folder: weights in safetensors, and one JSON file that says what they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unspool.files import write_whole
+from unspool.models.checkpoint import FORMAT, build_again, describe
+from unspool.models.model import Model
+
+WEIGHTS, CARD = "model.safetensors", "model.json"
+
+
+def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> Path:
+    """Write a model and what is known about it (preset, dataset, hashes, metrics) into a folder.
+
+    The JSON file is written last: a folder without it is unfinished, and is not read.
+
+    Example:
+        >>> import tempfile, unspool as us
+        >>> from unspool.models.folder import load_folder, save_folder
+        >>> place = save_folder(us.models.SGC(5, 3), tempfile.mkdtemp(), metrics={"test": 0.71})
+        >>> model, card = load_folder(place)
+        >>> card["metrics"], card["objective"]
+        ({'test': 0.71}, '‖B H‖²')
+    """
+    from safetensors.torch import save
+
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / CARD).unlink(missing_ok=True)
+    # Tensors of a state dict may be views of one another's memory, which safetensors refuses.
+    state = {name: value.detach().cpu().clone().contiguous() for name, value in model.state_dict().items()}
+    write_whole(place / WEIGHTS, lambda file: file.write(save(state)))
+    card = {
+        "format": FORMAT,
+        **describe(model),
+        "objective": str(model.objective),
+        "reading": model.reading,
+        "versions": {"unspool": _version(), "torch": torch.__version__, "python": platform.python_version()},
+        **facts,
+    }
+    text = json.dumps(card, indent=1, ensure_ascii=False)
+    write_whole(place / CARD, lambda file: file.write(text.encode()))
+    return place
+
+
+def load_folder(folder: str | os.PathLike[str], device: torch.device | str = "cpu") -> tuple[Model, dict[str, Any]]:
+    """Read a model and its card back, in evaluation mode; nothing in the folder is executed."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    place = Path(folder)
+    if not (place / CARD).is_file():
+        raise FileNotFoundError(f"{place} holds no finished model: {CARD} is missing")
+    try:
+        card = json.loads((place / CARD).read_text(encoding="utf-8"))
+        state = load_file(place / WEIGHTS, device=str(device))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{place} holds no weights: {WEIGHTS} is missing") from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ValueError(f"{place / CARD} is damaged: it is no JSON; train again or restore it") from None
+    except SafetensorError:
+        raise ValueError(f"{place / WEIGHTS} is damaged; train again or restore it") from None
+    return build_again(card, state, str(place), device), card
+
+
+def _version() -> str:
+    import unspool
+
+    return unspool.__version__
