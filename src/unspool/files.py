@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -24,7 +24,13 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any])
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist; make it first")
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give the name of a file in it")
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+    try:  # not mkstemp, whose files nobody else may read
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    except OSError as problem:
+        raise type(problem)(f"cannot write {target}: {problem.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
@@ -32,5 +38,5 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any])
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

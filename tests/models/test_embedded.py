@@ -7,7 +7,7 @@ from reference.cases import close, doubles
 from reference.models import REFERENCES
 from unspool import datasets, models
 
-SMALL = {"hidden": 8, "depth": 3}
+SMALL = {"hidden": 8, "depth": 2}
 
 
 @pytest.fixture(scope="module")

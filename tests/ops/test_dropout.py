@@ -1,11 +1,13 @@
 """Masks that are computed: fair, unrelated to one another, and the same alone or among many trials."""
 
+import copy
 from itertools import pairwise
 
 import pytest
 import torch
 from torch.func import vmap
 
+import unspool as us
 from unspool.ops.dropout import dropout, keep_mask, key, mix
 
 SHAPE = (600, 200)
@@ -178,3 +180,18 @@ def test_a_tensor_rate_of_one_drops_everything():
     (slope,) = torch.autograd.grad(out.sum(), x)
     assert torch.equal(out, torch.zeros(4, 3))
     assert torch.equal(slope, torch.zeros(4, 3))
+
+
+def test_inductor_keeps_the_mask_of_the_gradient():
+    """Recomputing the counter in the backward pass would give another mask: gradients wrong, outputs right."""
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), us.nn.Dropout(0.5))
+    twin, x = copy.deepcopy(net), torch.randn(50, 4)
+    compiled = torch.compile(net)
+    for _ in range(2):
+        net.zero_grad()
+        twin.zero_grad()
+        compiled(x).square().sum().backward()
+        twin(x).square().sum().backward()
+        assert torch.allclose(net[0].weight.grad, twin[0].weight.grad, rtol=1e-4, atol=1e-4)

@@ -55,6 +55,7 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
     """Read a model that :func:`save` wrote, in evaluation mode. Only tensors and plain values are read, never code."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}")
+    check_device(device)
     try:
         content = torch.load(path, map_location=device, weights_only=True)
     except Exception as problem:
@@ -64,6 +65,16 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
     if not isinstance(content, dict) or "model" not in content or "state" not in content:
         raise ValueError(f"{path} is no checkpoint of unspool: it holds no model; write it with unspool.models.save")
     return build_again(content, content["state"], str(path), device)
+
+
+def check_device(device: torch.device | str) -> None:
+    """Raise one sentence when a device does not exist or cannot be used here."""
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError, NotImplementedError):
+        raise ValueError(
+            f"the device {str(device)!r} cannot be used here; take 'cpu', or a torch that knows it"
+        ) from None
 
 
 def build_again(

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from unspool.files import write_whole
-from unspool.models.checkpoint import FORMAT, build_again, describe
+from unspool.models.checkpoint import FORMAT, build_again, check_device, describe
 from unspool.models.model import Model
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
@@ -57,6 +57,7 @@ def load_folder(folder: str | os.PathLike[str], device: torch.device | str = "cp
     from safetensors.torch import load_file
 
     place = Path(folder)
+    check_device(device)
     if not (place / CARD).is_file():
         raise FileNotFoundError(f"{place} holds no finished model: {CARD} is missing")
     try:

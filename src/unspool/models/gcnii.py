@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import numbers
 from enum import Enum
 
 from torch import nn
@@ -80,7 +81,7 @@ class GCNII(Model):
             strength=strength, dropout=dropout,
         )  # fmt: skip
         check_share("teleport", teleport)
-        if not 0 <= strength < math.inf:
+        if not (isinstance(strength, numbers.Real) and 0 <= strength < math.inf):
             raise ValueError(f"strength={strength}: expected a finite number of at least 0")
         w = Relaxed(hidden, per_layer=True, name="W")
         if identity is IdentityMapping.LOGARITHMIC:

@@ -155,6 +155,12 @@ class UGDGNN(Model):
             >>> model.fit.max_error < 1e-12
             True
         """
+        if not callable(response):
+            raise TypeError(
+                f"{response!r} is no response: give a function of the frequency, such as spectral.low_pass(0.5)"
+            )
+        if degree < 1:
+            raise ValueError(f"degree={degree}: a filter on the graph has a degree of at least 1")
         fit = fit_filter(response, degree) if graph is None else fit_filter(response, degree, graph=graph)
         made = filter_shell(features, degree, fit.basis)
         made.fit = fit
@@ -197,9 +203,10 @@ class MixedHops(nn.Module):
         super().__init__()
         if depth < 1:
             raise ValueError(f"depth={depth}: expected a whole number of at least 1")
-        self.gamma = nn.Parameter(torch.full((depth + 1,), 1 / depth))
-        self.zeta = nn.Parameter(torch.full((depth + 1,), 1 / depth))
-        self.xi = nn.Parameter(torch.full((depth + 1,), 1 - 1 / depth)) if mixing is Mixing.FREE else None
+        share = 1 / max(depth, 2)  # at depth 1, ζ = 1 would leave W without a gradient
+        self.gamma = nn.Parameter(torch.full((depth + 1,), share))
+        self.zeta = nn.Parameter(torch.full((depth + 1,), share))
+        self.xi = nn.Parameter(torch.full((depth + 1,), 1 - share)) if mixing is Mixing.FREE else None
         self.weight = nn.Parameter(torch.empty(depth + 1, features, features))
         begin(self.weight, None, Start.UNIFORM)
         self.basis = basis

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.ops.dropout import check_rate, dropout, key
+from unspool.ops.dropout import check_rate, dropout, key, next_call
 from unspool.ops.features import SparseFeatures
 
 
@@ -48,9 +48,7 @@ class Dropout(nn.Module):
         # Trap: in a stack of trials self.rate is that of all trials, and this module only the first of them.
         if not self.training or (self._zero is not None and self.rate is self._zero):
             return x.operator if isinstance(x, SparseFeatures) else x
-        # Trap: the backward pass needs this call's number, and the buffer moves on.
-        now = self.count.clone()
-        self.count.add_(1)
+        now = next_call(self.count)
         if isinstance(x, SparseFeatures):
             return x.dropped(self.rate, self.key, now)
         return dropout(x, self.rate, self.key, now)

@@ -94,6 +94,8 @@ def check_fits(x: Any, weight: Tensor) -> None:
     """Raise one sentence when x has another number of features than the layer, or another dtype."""
     if x.shape[-1] != weight.shape[-2]:
         raise ValueError(f"x has {x.shape[-1]} features, but the model was built for {weight.shape[-2]}")
-    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+    # Sparse products of half precision run on float32 entries, which sparse features of half precision are kept in.
+    half = not isinstance(x, Tensor) and x.dtype == torch.float32 and weight.dtype in (torch.bfloat16, torch.float16)
+    if x.dtype != weight.dtype and not half and not torch.is_autocast_enabled(x.device.type):
         mine, theirs = (str(d).removeprefix("torch.") for d in (weight.dtype, x.dtype))
         raise TypeError(f"x is {theirs}, the model {mine}: call model.to(torch.{theirs}) or x.to(torch.{mine})")

@@ -6,6 +6,7 @@ pass but these, and CPU, GPU, stacked trials, dense and sparse inputs agree bit 
 
 from __future__ import annotations
 
+import numbers
 from types import ModuleType
 from typing import Any
 
@@ -173,6 +174,35 @@ _compiled.register_autograd(_compiled_backward, setup_context=_compiled_setup)
 torch.library.register_vmap("unspool::dropout", _trials(_compiled, 0))
 
 
+# Trap: inductor recomputes cheap operations such as clone in the backward pass, from buffers that have moved on since, and
+# gradients are silently wrong; an op of one's own is never recomputed.
+@torch.library.custom_op("unspool::held", mutates_args=())
+def _held(count: Tensor) -> Tensor:
+    return count.clone()
+
+
+def _held_trials(info: Any, in_dims: tuple[int | None, ...], count: Tensor) -> tuple[Tensor, int | None]:
+    return _held(count), in_dims[0]
+
+
+_held.register_fake(torch.empty_like)
+torch.library.register_vmap("unspool::held", _held_trials)
+
+
+def next_call(count: Tensor) -> Tensor:
+    """The number of this call, as it is now; the counter moves on in place.
+
+    Example:
+        >>> import torch
+        >>> count = torch.zeros((), dtype=torch.int64)
+        >>> int(next_call(count)), int(next_call(count)), int(count)
+        (0, 1, 2)
+    """
+    now = _held(count) if torch.compiler.is_compiling() else count.clone()
+    count.add_(1)
+    return now
+
+
 def dropout(x: Tensor, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Tensor:
     """Zero each element with probability ``rate`` and scale the rest by 1 / (1 − rate).
 
@@ -220,7 +250,7 @@ def drop_entries(
 
 def check_rate(rate: float | Tensor, key: Tensor) -> Tensor:
     """The rate as a tensor beside the key; numbers outside [0, 1) raise."""
-    if not isinstance(rate, Tensor) and not 0 <= rate < 1:
+    if not isinstance(rate, Tensor) and not (isinstance(rate, numbers.Real) and 0 <= rate < 1):
         raise ValueError(f"dropout rate {rate}: expected a number in [0, 1)")
     return torch.as_tensor(rate, dtype=torch.float64 if not isinstance(rate, Tensor) else None, device=key.device)
 

@@ -77,6 +77,10 @@ def width_of(network: Any) -> int:
 
 def graph_for(network: Any, graph: Graph) -> Graph:
     """The graph as the network sees it: a model takes I − A for L on every graph."""
+    if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"graph is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)"
+        )
     return graph if propagation_of(network) is network else graph.relaxed()
 
 

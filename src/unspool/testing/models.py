@@ -36,6 +36,10 @@ def check_model(build: Callable[[], nn.Module], features: int, graph: Graph | No
         >>> import unspool as us
         >>> us.testing.check_model(lambda: us.models.GPRGNN(5, 3, depth=4), features=5)
     """
+    if isinstance(build, nn.Module):
+        raise TypeError(
+            "check_model builds several models of one kind: give a function that makes one, such as lambda: MyModel(5, 3)"
+        )
     graph = small_graph() if graph is None else graph
     x = random_signal(graph, features, torch.Generator().manual_seed(seed))
     name = type(_made(build, seed)).__name__
@@ -61,7 +65,7 @@ def _loss(out: Tensor) -> Tensor:
 
 def _slopes(model: nn.Module, x: Tensor, graph: Graph) -> dict[str, Tensor]:
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
-    found = torch.autograd.grad(_loss(model(x, graph)), list(trained.values()), allow_unused=True)
+    found: Any = torch.autograd.grad(_loss(model(x, graph)), list(trained.values()), allow_unused=True)
     return {n: g for n, g in zip(trained, found, strict=True) if g is not None}
 
 
