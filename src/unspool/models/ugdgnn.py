@@ -22,6 +22,11 @@ from unspool.ops.polynomial import Basis, propagate
 from unspool.spectral.fit import Fit, fit_filter
 from unspool.unroll import ReadBack, read_back_hops, unroll
 
+#: Where ζ begins. The paper does not say; a public implementation starts at 1/K, which leaves hops of random channel mixtures.
+#: On the public splits of Cora and CiteSeer (3 seeds, 300 epochs, lowest validation loss) 1/K gave 82.3 and 66.0 per cent, every start
+#: near the identity (0.7, 0.9, 1, or W = I) 83.2 to 83.8 and 69.3 to 70.2.
+NEAR_IDENTITY = 0.8
+
 
 class Mixing(Enum):
     """``TIED``: ξ = 1 − ζ, as in the paper's experiments. ``FREE``: ξ learnt beside ζ. The same functions either way."""
@@ -94,10 +99,10 @@ class UGDGNN(Model):
         )  # fmt: skip
         width = out_features if channels is Channels.CLASSES else hidden
         if channels is Channels.CLASSES:
-            self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias)
+            self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias, Start.GLOROT)
             self.p_pos = nn.Identity()
         else:
-            self.p_pre = Perceptron([in_features, hidden], dropout, bias, open_end=False)
+            self.p_pre = Perceptron([in_features, hidden], dropout, bias, Start.GLOROT, open_end=False)
             self.p_pos = nn.Sequential(Dropout(dropout), Linear(hidden, out_features, bias))
         if layers is Layers.REDUCED:
             self.propagation = MixedHops(width, depth, mixing, basis)
@@ -191,7 +196,7 @@ def general_objective(features: int, depth: int) -> Objective:
 
 
 class MixedHops(nn.Module):
-    r"""The reduced propagation :math:`\sum_k \gamma_k A^k X(\zeta_k I + \xi_k W_k)`; γ and ζ begin at 1/K.
+    r"""The reduced propagation :math:`\sum_k \gamma_k A^k X(\zeta_k I + \xi_k W_k)`; γ begins at 1/K, ζ near 1.
 
     Example:
         >>> import torch, unspool as us
@@ -203,10 +208,9 @@ class MixedHops(nn.Module):
         super().__init__()
         if depth < 1:
             raise ValueError(f"depth={depth}: expected a whole number of at least 1")
-        share = 1 / max(depth, 2)  # at depth 1, ζ = 1 would leave W without a gradient
-        self.gamma = nn.Parameter(torch.full((depth + 1,), share))
-        self.zeta = nn.Parameter(torch.full((depth + 1,), share))
-        self.xi = nn.Parameter(torch.full((depth + 1,), 1 - share)) if mixing is Mixing.FREE else None
+        self.gamma = nn.Parameter(torch.full((depth + 1,), 1 / depth))
+        self.zeta = nn.Parameter(torch.full((depth + 1,), NEAR_IDENTITY))
+        self.xi = nn.Parameter(torch.full((depth + 1,), 1 - NEAR_IDENTITY)) if mixing is Mixing.FREE else None
         self.weight = nn.Parameter(torch.empty(depth + 1, features, features))
         begin(self.weight, None, Start.UNIFORM)
         self.basis = basis

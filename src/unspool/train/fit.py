@@ -105,13 +105,11 @@ def _advance(model: nn.Module, optimiser: Any, task: Task, plan: Plan, state: Sn
     optimiser.zero_grad(set_to_none=True)
     loss = task.loss.loss(_at(model(task.x, task.graph), task.train), _at(task.target, task.train))
     epoch = len(state.history) + 1
-    if not bool(torch.isfinite(loss)):
-        raise Diverged(
-            f"the training loss is {float(loss.detach())} in epoch {epoch}: the learning rate {plan.rate:g} is probably too large "
-            "(or a feature is huge); lower it or scale the features"
-        )
+    _require_finite(loss.detach(), "the training loss", epoch, plan)
     loss.backward()
     optimiser.step()
+    weights = torch.stack([p.detach().double().sum() for p in model.parameters()]).sum()
+    _require_finite(weights, "a weight", epoch, plan)
     model.eval()
     with torch.no_grad():
         output = model(task.x, task.graph)
@@ -129,6 +127,14 @@ def _advance(model: nn.Module, optimiser: Any, task: Task, plan: Plan, state: Sn
     if plan.better(now, best):
         state.best = epoch
         state.weights = copy.deepcopy(model.state_dict())
+
+
+def _require_finite(value: Tensor, what: str, epoch: int, plan: Plan) -> None:
+    if not bool(torch.isfinite(value)):
+        raise Diverged(
+            f"{what} is {float(value)} in epoch {epoch}: the learning rate {plan.rate:g} is probably too large (or a feature is "
+            "huge); lower it or scale the features"
+        )
 
 
 def _at(values: Tensor, ids: Tensor) -> Tensor:
