@@ -103,16 +103,16 @@ def _advance(model: nn.Module, optimiser: Any, task: Task, plan: Plan, state: Sn
     """One epoch: a step on the training nodes, then a look at all of them."""
     model.train()
     optimiser.zero_grad(set_to_none=True)
-    loss = task.loss.loss(_at(model(task.x, task.graph), task.train), _at(task.target, task.train))
     epoch = len(state.history) + 1
-    _require_finite(loss.detach(), "the training loss", epoch, plan)
+    output = model(task.x, task.graph) if epoch == 1 else _run(model, task, epoch, plan)
+    loss = task.loss.loss(_at(output, task.train), _at(task.target, task.train))
+    if not bool(torch.isfinite(loss)):
+        raise _diverged("the training loss is not finite", epoch, plan)
     loss.backward()
     optimiser.step()
-    weights = torch.stack([p.detach().double().sum() for p in model.parameters()]).sum()
-    _require_finite(weights, "a weight", epoch, plan)
     model.eval()
     with torch.no_grad():
-        output = model(task.x, task.graph)
+        output = _run(model, task, epoch, plan)
         valid, truth = _at(output, task.valid), _at(task.target, task.valid)
         test = task.loss.score(_at(output, task.test), _at(task.target, task.test)) if task.test.numel() else None
         now = Epoch(
@@ -129,12 +129,19 @@ def _advance(model: nn.Module, optimiser: Any, task: Task, plan: Plan, state: Sn
         state.weights = copy.deepcopy(model.state_dict())
 
 
-def _require_finite(value: Tensor, what: str, epoch: int, plan: Plan) -> None:
-    if not bool(torch.isfinite(value)):
-        raise Diverged(
-            f"{what} is {float(value)} in epoch {epoch}: the learning rate {plan.rate:g} is probably too large (or a feature is "
-            "huge); lower it or scale the features"
-        )
+def _run(model: nn.Module, task: Task, epoch: int, plan: Plan) -> Tensor:
+    """The output after a step was taken: what is wrong inside the model now was right before."""
+    try:
+        return model(task.x, task.graph)
+    except ValueError as problem:
+        raise _diverged("signals inside the model are not finite", epoch, plan) from problem
+
+
+def _diverged(what: str, epoch: int, plan: Plan) -> Diverged:
+    return Diverged(
+        f"{what} in epoch {epoch}: the learning rate {plan.rate:g} is probably too large (or a feature is huge); lower it or "
+        "scale the features"
+    )
 
 
 def _at(values: Tensor, ids: Tensor) -> Tensor:
