@@ -104,6 +104,8 @@ def train(scene: Scene, depth: int, alpha: float, seed: int) -> us.Unrolled:
 
 def check_writable(out: Path) -> None:
     """Find out before the work whether the picture can be written."""
+    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--out {out}: pictures are written as .png, .svg or .pdf; choose one of these endings")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out.parent):

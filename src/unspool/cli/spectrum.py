@@ -45,7 +45,7 @@ def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
         if h.hops is not None:
             click.echo("\n".join(hop_lines(h)) + "\n")
     x = None if graph is None else noise(model, h, graph)
-    plot(model, graph, x, out, title=short(f"{name}: {model.objective}"))
+    plot(model, graph, x, out, title=short(f"{name}: {model.objective}"), known=h)
     if not as_json:
         click.echo(f"picture: {out}")
 

@@ -96,6 +96,18 @@ UNSTATED: tuple[str, ...] = (
     "UGDGNN: propagation on class channels, γ starts at 1/K, ζ at 0.8, weights Glorot; ξ = 1 − ζ (stated)",
 )
 
+
+def unstated(model: str) -> tuple[str, ...]:
+    """The choices that concern a model: those for all, and its own.
+
+    Example:
+        >>> unstated("UGDGNN")[-1][:6]
+        'UGDGNN'
+    """
+    own = tuple(m for m in (*PAPER, "AirGNN", "PPNP", "MLP") if m != model)
+    return tuple(choice for choice in UNSTATED if not choice.startswith(own))
+
+
 _ALL = ("first", "linear", "convolution", "gate")
 
 

@@ -45,6 +45,18 @@ class Preset:
     search: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
     unstated: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        settings = ", ".join(f"{k}={v}" for k, v in self.settings.items())
+        decay = ", ".join(f"{k} {v:g}" for k, v in self.decay.items() if v) or "none"
+        lines = [f"{self.model.__name__}({settings}) on {self.dataset}, preset {self.name}"]
+        lines.append(
+            f"rate {self.rate:g}; decay: {decay}; {self.epochs} epochs; keeps {self.select.value}; stops {self.stop.value}"
+        )
+        lines += [
+            f"still to be chosen: {k} from {', '.join(f'{v:g}' for v in values)}" for k, values in self.search.items()
+        ]
+        return "\n".join([*lines, *(f"not stated by the source: {choice}" for choice in self.unstated)])
+
     def build(self, in_features: int, out_features: int, **changes: Any) -> Model:
         """The model with these settings."""
         return self.model(in_features, out_features, **{**self.settings, **changes})
@@ -99,9 +111,9 @@ def preset(model: Any, dataset: str, name: str = "paper") -> Preset:
     data = dataset.lower().removeprefix("ogbn-").replace("coauthor-", "").replace("amazon-", "")
     if data not in tables.DATASETS:
         raise ValueError(f"no preset for the dataset {dataset!r}; there are presets for {', '.join(tables.DATASETS)}")
-    if name == "paper":
+    if name.lower() == "paper":
         return _paper(model, data)
-    if name == "official":
+    if name.lower() == "official":
         return _official(model, data)
     raise ValueError(f"no preset called {name!r}: there are 'paper' and 'official'")
 
@@ -127,7 +139,7 @@ def _paper(model: type[Model], data: str) -> Preset:
         settings["residual"] = 0.5
     return Preset(
         model, "paper", data, settings, rate, dict.fromkeys(("first", "linear", "convolution", "gate"), decay),
-        epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.UNSTATED,
+        epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.unstated(model.__name__),
     )  # fmt: skip
 
 
@@ -135,7 +147,8 @@ def _official(model: type[Model], data: str) -> Preset:
     entry = tables.official(model.__name__, data)
     if entry is None:
         raise Refusal(
-            f"{model.__name__} has no official setting on {data}: its authors publish none that we know; use the preset 'paper'"
+            f"{model.__name__} has no official setting on {data}: its authors publish none for this model that we know (for "
+            "ogbn-arxiv some run a different network); use the preset 'paper'"
         )
     plan: dict[str, Any] = dict(entry)
     settings, rate, decay = plan.pop("settings"), plan.pop("rate"), plan.pop("decay")

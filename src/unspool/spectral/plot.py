@@ -36,6 +36,7 @@ def plot(
     title: str | None = None,
     bands: Sequence[float] = BANDS,
     features: int | None = None,
+    known: Response | None = None,
 ) -> Any:
     """Draw what a network does to frequencies, in up to three panels.
 
@@ -55,6 +56,7 @@ def plot(
         title: above the figure.
         bands: edges of the frequency bands in panel 3.
         features: the width of the noise, for networks that are measured; see :func:`response`.
+        known: the response of ``what``, where it was found before: measuring takes a while on large graphs.
 
     Returns:
         A matplotlib ``Figure``.
@@ -67,7 +69,7 @@ def plot(
         ['graph frequency λ', 'hop k', 'depth k']
     """
     figure_class = _figure_class()
-    h = what if isinstance(what, Response) else what.response if isinstance(what, Fit) else None
+    h = what if isinstance(what, Response) else what.response if isinstance(what, Fit) else known
     if h is None:
         h = response(what, graph, features=features)
     along = None
@@ -109,10 +111,11 @@ def _draw_response(axis: Any, h: Response, graph: Graph | None) -> None:
             axis.plot(where, value, color=BLUE, linewidth=2, label="h(λ)", zorder=3)
         else:
             _draw_many(axis, where, value if value.ndim == 2 else h.gains(where), value.ndim == 3)
-    if graph is not None:
-        _draw_density(axis, graph)
     low, high = axis.get_ylim()
-    axis.set(xlim=(-0.03, 2.03), ylim=(min(low, -0.03 * (high - low)), high), ylabel=label)
+    low = min(low, -0.03 * (high - low))
+    axis.set(xlim=(-0.03, 2.03), ylim=(low, high), ylabel=label)
+    if graph is not None:
+        _draw_density(axis, graph, below=-low / (high - low))
     _finish(axis, "frequency response", "graph frequency λ")
 
 
@@ -133,15 +136,16 @@ def _draw_many(axis: Any, where: Tensor, lines: Tensor, ordered: bool) -> None:
         axis.plot(where, middle, color=ORANGE, linewidth=2, linestyle="--", label=f"median of {count}", zorder=4)
 
 
-def _draw_density(axis: Any, graph: Graph) -> None:
-    """Behind the response, on a scale of its own that nobody needs to read."""
+def _draw_density(axis: Any, graph: Graph, below: float) -> None:
+    """Behind the response, standing on its zero line (``below`` of the panel lies under it), on a scale that nobody needs."""
     density = spectral_density(graph)
     behind = axis.twinx()
     behind.set_zorder(axis.get_zorder() - 1)
     axis.patch.set_visible(False)
     height = density.value * graph.scale
     behind.fill_between(density.frequency / graph.scale, height, color=PALE, linewidth=0)
-    behind.set(ylim=(0, 1.6 * _tall(height)), yticks=[])
+    top = 1.6 * _tall(height)
+    behind.set(ylim=(-top * below / (1 - below), top), yticks=[])
     for side in behind.spines.values():
         side.set_visible(False)
     axis.fill_between([], [], color=PALE, linewidth=0, label="density of the graph's frequencies")
