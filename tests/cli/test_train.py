@@ -50,8 +50,11 @@ def test_folders_are_read_whole_or_not_at_all(tmp_path):
     model, card = load_folder(place)
     assert card["objective"] == "‖B H‖²"
     assert model(torch.eye(4), torch.tensor([[0, 1], [1, 0]])).shape == (4, 2)
-    (place / "model.safetensors").write_bytes(b"garbage")
-    with pytest.raises(ValueError, match=r"model.safetensors is damaged"):
+    save_folder(SGC(4, 2), place)
+    assert len(list(place.iterdir())) == 2  # the old weights are gone
+    (weights,) = place.glob("*.safetensors")
+    weights.write_bytes(b"garbage")
+    with pytest.raises(ValueError, match=r"safetensors is damaged"):
         load_folder(place)
     (place / "model.json").write_text("{")
     with pytest.raises(ValueError, match=r"model.json is damaged"):

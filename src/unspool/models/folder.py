@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -14,13 +15,14 @@ from unspool.files import write_whole
 from unspool.models.checkpoint import FORMAT, build_again, check_device, describe
 from unspool.models.model import Model
 
-WEIGHTS, CARD = "model.safetensors", "model.json"
+CARD = "model.json"
 
 
 def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> Path:
     """Write a model and what is known about it (preset, dataset, hashes, metrics) into a folder.
 
-    The JSON file is written last: a folder without it is unfinished, and is not read.
+    The weights get a name of their own, and the JSON file, which names them, is put in place last and in one move: at any
+    moment the folder holds the old model or the new one, whole.
 
     Example:
         >>> import tempfile, unspool as us
@@ -34,12 +36,14 @@ def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> P
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    (place / CARD).unlink(missing_ok=True)
     # Tensors of a state dict may be views of one another's memory, which safetensors refuses.
     state = {name: value.detach().cpu().clone().contiguous() for name, value in model.state_dict().items()}
-    write_whole(place / WEIGHTS, lambda file: file.write(save(state)))
+    content = save(state)
+    weights = f"weights-{hashlib.sha256(content).hexdigest()[:12]}.safetensors"
+    write_whole(place / weights, lambda file: file.write(content))
     card = {
         "format": FORMAT,
+        "weights": weights,
         **describe(model),
         "objective": str(model.objective),
         "reading": model.reading,
@@ -48,6 +52,9 @@ def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> P
     }
     text = json.dumps(card, indent=1, ensure_ascii=False)
     write_whole(place / CARD, lambda file: file.write(text.encode()))
+    for old in place.glob("weights-*.safetensors"):
+        if old.name != weights:
+            old.unlink()
     return place
 
 
@@ -62,13 +69,15 @@ def load_folder(folder: str | os.PathLike[str], device: torch.device | str = "cp
         raise FileNotFoundError(f"{place} holds no finished model: {CARD} is missing")
     try:
         card = json.loads((place / CARD).read_text(encoding="utf-8"))
-        state = load_file(place / WEIGHTS, device=str(device))
+        weights = place / Path(card["weights"]).name  # never outside the folder, whatever the card says
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+        raise ValueError(f"{place / CARD} is damaged; train again or restore it") from None
+    try:
+        state = load_file(weights, device=str(device))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{place} holds no weights: {WEIGHTS} is missing") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError(f"{place / CARD} is damaged: it is no JSON; train again or restore it") from None
+        raise FileNotFoundError(f"{place} holds no weights: {weights.name} is missing") from None
     except SafetensorError:
-        raise ValueError(f"{place / WEIGHTS} is damaged; train again or restore it") from None
+        raise ValueError(f"{weights} is damaged; train again or restore it") from None
     return build_again(card, state, str(place), device), card
 
 
