@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from torch import Tensor
@@ -35,7 +35,7 @@ class Problem:
     objective: Objective
     given: Given
     layer: int = 1
-    fused: FusedStep | None = field(default=None, kw_only=True)
+    fused: FusedStep | None = None
 
     def gradient(self, h: Any) -> Any:
         """The gradient of the smooth terms at h."""

@@ -154,7 +154,7 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
     # Linear, but run step by step at its owner's wish: lowered here only to be read.
     basis = Basis.CHEBYSHEV if powers_may_cancel(net.algorithm) else Basis.POWERS
     problems = [
-        LinearProblem(net.objective, Given(like, where, net.values(k)), k, basis) for k in range(1, net.depth + 1)
+        LinearProblem(net.objective, Given(like, where, net.values(k)), k, None, basis) for k in range(1, net.depth + 1)
     ]
     parts = lower(net.algorithm, problems, net.start).parts
     if "start" in parts:

@@ -132,7 +132,7 @@ def why_not_linear(algorithm: Algorithm, objective: Objective, given: Given) -> 
         if isinstance(term, SmoothTerm) and not isinstance(term, QuadraticTerm):
             return f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()"
     try:
-        lower(algorithm, [LinearProblem(objective, given, 1, Basis.POWERS)], Input())
+        lower(algorithm, [LinearProblem(objective, given, 1, None, Basis.POWERS)], Input())
     except CannotLower as refusal:
         return str(refusal)
     except (TypeError, AttributeError) as problem:

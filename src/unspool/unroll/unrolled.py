@@ -243,7 +243,8 @@ class Unrolled(nn.Module):
 
     def _lower(self, like: Tensor, graph: Graph) -> dict[str, Tensor]:
         problems = [
-            LinearProblem(self.objective, Given(like, graph, self.values(k)), k, self._basis)
+            # Trap: torch.compile on torch 2.11 cannot trace defaults of dataclasses, so every field is given.
+            LinearProblem(self.objective, Given(like, graph, self.values(k), None), k, None, self._basis)
             for k in range(1, self.depth + 1)
         ]
         return lower(self.algorithm, problems, self.start).parts
