@@ -62,3 +62,13 @@ def test_folders_are_read_whole_or_not_at_all(tmp_path):
     (place / "model.json").unlink()
     with pytest.raises(FileNotFoundError, match="holds no finished model"):
         load_folder(place)
+
+
+def test_finished_seeds_are_not_trained_again(tmp_path):
+    wish = ["train", "SGC", "--epochs", "3", "--out", str(tmp_path)]
+    CliRunner().invoke(cli, wish)
+    before = (tmp_path / "seed0" / "model.json").stat().st_mtime_ns
+    done = CliRunner().invoke(cli, [*wish, "--resume", "--seeds", "2"])
+    assert "seed 0: finished before" in done.output
+    assert (tmp_path / "seed0" / "model.json").stat().st_mtime_ns == before
+    assert (tmp_path / "seed1" / "model.json").is_file()

@@ -191,3 +191,24 @@ def test_regression_trains():
     torch.manual_seed(0)
     run = train.fit(us.models.APPNP(data.features.shape[1], 1), task, Plan(epochs=60, rate=0.02))
     assert run.history[-1].train_loss < run.history[0].train_loss
+
+
+def test_an_interrupted_run_continues_to_the_same_numbers(task, tmp_path, monkeypatch):
+    """Even when the interrupt comes after the step and before its record."""
+    whole = model(task)
+    expected = train.fit(whole, task, Plan(epochs=12))
+    made, calls, file = model(task), [0], tmp_path / "run.pt"
+    score = type(task.loss).score
+
+    def cut(self, output, target):
+        calls[0] += 1
+        if calls[0] == 13:
+            raise KeyboardInterrupt
+        return score(self, output, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(task.loss), "score", cut)
+        assert train.fit(made, task, Plan(epochs=12), snapshot=file, every=0.0).reason == "interrupted"
+    again = model(task, seed=3)
+    assert train.fit(again, task, Plan(epochs=12), snapshot=file).history == expected.history
+    assert same(again, whole)

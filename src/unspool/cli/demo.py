@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 import unspool as us
+from unspool.files import write_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,5 @@ def draw(
     twin.set(ylabel="objective", ylim=(0, None))
     handles = curve.get_legend_handles_labels()[0] + twin.get_legend_handles_labels()[0]
     curve.legend(handles, [h.get_label() for h in handles], fontsize=8)
-    partial = out.with_name(f".{out.name}.partial")
-    figure.savefig(partial, format="png", dpi=110)
-    os.replace(partial, out)
+    write_whole(out, lambda file: figure.savefig(file, format=out.suffix.removeprefix("."), dpi=110))
     plt.close(figure)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unspool import datasets, models, train
-from unspool.models.folder import load_folder, save_folder
+from unspool.models.folder import CARD, load_folder, save_folder
 from unspool.models.preset_tables import printed_accuracy
 
 
@@ -51,21 +51,37 @@ def run(order: Order) -> None:
     console.print(f"keeps {plan.select.value}; stops {plan.stop.value}; up to {plan.epochs} epochs")
     began, scores = time.monotonic(), []
     for seed in range(order.seeds):
+        place = order.out / f"seed{seed}"
+        if order.resume and (score := _finished(place)) is not None:
+            scores.append(score)
+            console.print(f"seed {seed}: finished before, test {score:.4f}")
+            continue
         run, model = _one(order, how, plan, data, seed, console)
         scores.append(run.best.test_score)
-        place = order.out / f"seed{seed}"
         facts = {
             "preset": {"name": how.name, "rate": plan.rate, "decay": dict(how.decay), "select": plan.select.value},
             "data": {"name": data.name, "hash": data.hash, "split": data.split.hash if data.split else None, "notes": list(data.notes)},
             "metrics": {**asdict(run.best), "seed": seed, "epochs": len(run.history), "reason": run.reason},
         }  # fmt: skip
         save_folder(model, place, **facts)
-        (place / "run.pt").unlink(missing_ok=True)
+        if run.reason != "interrupted":
+            (place / "run.pt").unlink(missing_ok=True)
         if order.as_json:
             print(json.dumps({"seed": seed, **asdict(run.best), "reason": run.reason, "folder": str(place)}))
         else:
             console.print(f"seed {seed}: {run}")
+        if run.reason == "interrupted":
+            console.print("interrupted: the best epoch so far is kept; --resume continues")
+            break
     _summary(order, kind, scores, time.monotonic() - began, console)
+
+
+def _finished(place: Path) -> float | None:
+    """The test score of a run that came to its end, if there is one in this folder."""
+    if not (place / CARD).is_file():
+        return None
+    metrics = load_folder(place)[1].get("metrics", {})
+    return metrics.get("test_score") if metrics.get("reason") != "interrupted" else None
 
 
 def _one(order: Order, how: Any, plan: Any, data: Any, seed: int, console: Console) -> tuple[train.Run, Any]:

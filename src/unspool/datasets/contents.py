@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from unspool.datasets.components import sorted_edges
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.features import identity, pack, to_numpy
 from unspool.datasets.fingerprint import fingerprint
+from unspool.files import write_whole
 
 FORMAT = 1
 
@@ -97,17 +96,8 @@ def write(dataset: Dataset, path: Path, sources: Mapping[str, Any], compressed: 
     }  # fmt: skip
     meta["seal"] = _seal(meta, arrays.get("splits"))
     arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            (np.savez_compressed if compressed else np.savez)(file, **arrays)  # pyright: ignore[reportArgumentType]
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    pack = np.savez_compressed if compressed else np.savez
+    write_whole(path, lambda file: pack(file, **arrays))  # pyright: ignore[reportArgumentType]
 
 
 def read(path: Path) -> tuple[Dataset, dict[str, Any]]:

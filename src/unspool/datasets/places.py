@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from unspool.files import write_whole
 
 Place = str | os.PathLike[str]
 
@@ -74,17 +75,11 @@ def stamps(folder: Path, files: tuple[str, ...]) -> dict[str, list[int]]:
 def fetch(address: str, target: Path) -> None:
     """Download one file; it appears under its name only when it is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(handle, "wb") as file, urllib.request.urlopen(address, timeout=60) as answer:
-            shutil.copyfileobj(answer, file)
-        os.replace(temporary, target)
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            write_whole(target, lambda file: shutil.copyfileobj(answer, file))
     except (OSError, ValueError, urllib.error.URLError) as problem:
-        Path(temporary).unlink(missing_ok=True)
         raise ConnectionError(f"could not fetch {address} ({problem}); put the file at {target} yourself") from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _step(folder: Path, part: str) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.files import write_whole
 from unspool.graph import Graph, spectral_density
 from unspool.ops.polynomial import Basis
 from unspool.spectral.energy import BANDS, Energy, energy
@@ -257,9 +258,4 @@ def _write(figure: Any, path: Path) -> None:
     if kind not in ("png", "svg", "pdf"):
         raise ValueError(f"{path.name}: pictures are written as .png, .svg or .pdf")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        figure.savefig(partial, format=kind)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, lambda file: figure.savefig(file, format=kind))

@@ -12,11 +12,11 @@
 """
 
 from unspool.train.fit import Run, fit
-from unspool.train.loss import Binary, CrossEntropy, Link, Loss, Regression
+from unspool.train.loss import Binary, CrossEntropy, Loss, Regression
 from unspool.train.plan import Plan, Select, Stop
 from unspool.train.record import Epoch
 from unspool.train.task import Task
 
 __all__ = [
-    "Binary", "CrossEntropy", "Epoch", "Link", "Loss", "Plan", "Regression", "Run", "Select", "Stop", "Task", "fit",
+    "Binary", "CrossEntropy", "Epoch", "Loss", "Plan", "Regression", "Run", "Select", "Stop", "Task", "fit",
 ]  # fmt: skip

@@ -92,7 +92,8 @@ def fit(
         reason = "interrupted"
     if state.ended:
         reason = plan.stop.value.split(",")[0].replace("`patience`", str(plan.patience))
-    if snapshot is not None:
+    # Trap: an interrupt may have come between the step and its record; the last snapshot is whole, the present moment may not be.
+    if snapshot is not None and reason != "interrupted":
         write_snapshot(snapshot, state, model, optimiser)
     model.load_state_dict(state.weights)
     model.eval()

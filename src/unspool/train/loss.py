@@ -93,32 +93,3 @@ class Regression(Loss):
         target = target.view(output.shape).to(output.dtype)
         spread = (target - target.mean(0)).square().sum()
         return 1 - (output - target).square().sum() / spread.clamp_min(torch.finfo(output.dtype).tiny)
-
-
-@dataclass(frozen=True)
-class Link(Loss):
-    """Pairs of nodes that should or should not be close: ``target`` holds rows (u, v, 1 or 0); the score is the AUC.
-
-    The outputs of the whole graph are embeddings z, and a pair's logit is ⟨z_u, z_v⟩.
-
-    Example:
-        >>> import torch
-        >>> z = torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]])
-        >>> pairs = torch.tensor([[0, 1, 1], [0, 2, 0]])
-        >>> float(Link().score(z, pairs))
-        1.0
-    """
-
-    score_name = "AUC of pairs"
-
-    def loss(self, output: Tensor, target: Tensor) -> Tensor:
-        """The mean binary cross-entropy of the pairs."""
-        return Binary().loss(self.logits(output, target), target[:, 2])
-
-    def score(self, output: Tensor, target: Tensor) -> Tensor:
-        """The chance that a random link lies above a random non-link."""
-        return Binary().score(self.logits(output, target), target[:, 2])
-
-    def logits(self, output: Tensor, pairs: Tensor) -> Tensor:
-        """⟨z_u, z_v⟩, shape (pairs, 1)."""
-        return (output[pairs[:, 0]] * output[pairs[:, 1]]).sum(-1, keepdim=True)
