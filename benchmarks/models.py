@@ -54,6 +54,8 @@ def cora(data: Path) -> dict[str, object]:
         "index": found.edge_index,
         "y": found.y,
         "train": train,
+        "valid": found.val_mask.nonzero().flatten(),
+        "test": found.test_mask.nonzero().flatten(),
         "classes": 7,
         "sparse": True,
     }

@@ -11,12 +11,15 @@
 (20, True)
 """
 
-from unspool.train.fit import Run, fit
-from unspool.train.loss import Binary, CrossEntropy, Loss, Regression
-from unspool.train.plan import Plan, Select, Stop
+from unspool.train.fit import Diverged, Run, fit
+from unspool.train.links import link_task
+from unspool.train.loss import Binary, CrossEntropy, Link, Loss, Own, Ranking, Regression
+from unspool.train.plan import Plan, Precision, Select, Stop
 from unspool.train.record import Epoch
+from unspool.train.repeat import Runs, repeat, run_seed
 from unspool.train.task import Task
 
 __all__ = [
-    "Binary", "CrossEntropy", "Epoch", "Loss", "Plan", "Regression", "Run", "Select", "Stop", "Task", "fit",
+    "Binary", "CrossEntropy", "Diverged", "Epoch", "Link", "Loss", "Own", "Plan", "Precision", "Ranking", "Regression", "Run", "Runs",
+    "Select", "Stop", "Task", "fit", "link_task", "repeat", "run_seed",
 ]  # fmt: skip

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from unspool.train.epochs import Epochs, make_optimiser
 from unspool.train.plan import Plan
 from unspool.train.record import Epoch
 from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
@@ -73,69 +73,55 @@ def fit(
         >>> train.fit(model, train.Task.of(data), train.Plan(epochs=3)).best.epoch in (1, 2, 3)
         True
     """
-    optimiser = plan.optimiser(plan.groups(model), lr=plan.rate)
-    state = Snapshot.fresh() if snapshot is None else read_snapshot(snapshot, model, optimiser)
+    if task.target.device != (found := _device(model, task)):
+        raise ValueError(f"the model is on {found}, the task on {task.target.device}: call task.to({str(found)!r})")
+    optimiser = make_optimiser(plan, model)
+    about = {**plan.describe(), "task": task.digest}
+    state = Snapshot.fresh() if snapshot is None else read_snapshot(snapshot, model, optimiser, about)
+    epochs = Epochs(model, optimiser, task, plan)
     began, saved, reason = time.monotonic(), time.monotonic(), "all epochs"
     try:
         while len(state.history) < plan.epochs and not state.ended:
-            _advance(model, optimiser, task, plan, state)
+            best = _advance(epochs, state)
+            state.ended = plan.ended(state.history, best)
             if watch is not None:
-                watch(state.history[-1], state.history[state.best - 1])
-            if plan.ended(state.history, state.history[state.best - 1]):
-                state.ended = True
+                watch(state.history[-1], best)
             if snapshot is not None and time.monotonic() - saved >= every:
-                write_snapshot(snapshot, state, model, optimiser)
+                write_snapshot(snapshot, state, model, optimiser, about)
                 saved = time.monotonic()
     except KeyboardInterrupt:
-        if not state.history:
+        if state.best is None:
             raise
         reason = "interrupted"
     if state.ended:
         reason = plan.stop.value.split(",")[0].replace("`patience`", str(plan.patience))
     # Trap: an interrupt may have come between the step and its record; the last snapshot is whole, the present moment may not be.
     if snapshot is not None and reason != "interrupted":
-        write_snapshot(snapshot, state, model, optimiser)
-    model.load_state_dict(state.weights)
+        write_snapshot(snapshot, state, model, optimiser, about)
+    assert state.best is not None
+    model.load_state_dict(state.kept[1])
     model.eval()
-    return Run(state.history[state.best - 1], tuple(state.history), reason, time.monotonic() - began)
+    return Run(state.best, tuple(state.history), reason, time.monotonic() - began)
 
 
-def _advance(model: nn.Module, optimiser: Any, task: Task, plan: Plan, state: Snapshot) -> None:
-    """One epoch: a step on the training nodes, then a look at all of them."""
-    model.train()
-    optimiser.zero_grad(set_to_none=True)
-    epoch = len(state.history) + 1
-    output = model(task.x, task.graph) if epoch == 1 else _run(model, task, epoch, plan)
-    loss = task.loss.loss(_at(output, task.train), _at(task.target, task.train))
-    if not bool(torch.isfinite(loss)):
-        raise _diverged("the training loss is not finite", epoch, plan)
-    loss.backward()
-    optimiser.step()
-    model.eval()
-    with torch.no_grad():
-        output = _run(model, task, epoch, plan)
-        valid, truth = _at(output, task.valid), _at(task.target, task.valid)
-        test = task.loss.score(_at(output, task.test), _at(task.target, task.test)) if task.test.numel() else None
-        now = Epoch(
-            epoch,
-            float(loss.detach()),
-            float(task.loss.loss(valid, truth)),
-            float(task.loss.score(valid, truth)),
-            float("nan") if test is None else float(test),
-        )
-    state.history.append(now)
-    best = state.history[state.best - 1] if state.best else None
-    if plan.better(now, best):
-        state.best = epoch
-        state.weights = copy.deepcopy(model.state_dict())
-
-
-def _run(model: nn.Module, task: Task, epoch: int, plan: Plan) -> Tensor:
-    """The output after a step was taken: what is wrong inside the model now was right before."""
+def _advance(epochs: Epochs, state: Snapshot) -> Epoch:
+    """One epoch, its record, and its weights if it is the best so far; gives the best so far."""
+    number = len(state.history) + 1
     try:
-        return model(task.x, task.graph)
+        now = Epoch(number, *epochs())
     except ValueError as problem:
-        raise _diverged("signals inside the model are not finite", epoch, plan) from problem
+        if not epochs.stepped:
+            raise
+        # What is wrong inside the model now was right before a step was taken.
+        raise _diverged("signals inside the model are not finite", number, epochs.plan) from problem
+    if not math.isfinite(now.train_loss):
+        raise _diverged("the training loss is not finite", number, epochs.plan)
+    state.history.append(now)
+    best = state.best
+    if best is None or epochs.plan.better(now, best):
+        state.keep(epochs.model)
+        return now
+    return best
 
 
 def _diverged(what: str, epoch: int, plan: Plan) -> Diverged:
@@ -145,5 +131,6 @@ def _diverged(what: str, epoch: int, plan: Plan) -> Diverged:
     )
 
 
-def _at(values: Tensor, ids: Tensor) -> Tensor:
-    return values.index_select(0, ids)
+def _device(model: nn.Module, task: Task) -> torch.device:
+    """Where the model lives: that of its parameters, the task's own if it has none."""
+    return next((p.device for p in model.parameters()), task.target.device)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,10 +14,26 @@ from torch.nn import functional
 
 
 class Loss(ABC):
-    """What training makes small, and the number that is reported beside it (larger is better)."""
+    """What training makes small, and the number that is reported beside it (larger is better).
+
+    A loss reads the rows it needs out of the network's output (:meth:`read`; the nodes' own rows unless it says otherwise)
+    and compares them with the same rows of the target.
+    """
 
     #: The name of the score.
     score_name: str = "score"
+
+    def read(self, output: Tensor, ids: Tensor) -> Tensor:
+        """What the network says about some items: here, items are nodes."""
+        return output.index_select(0, ids)
+
+    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
+        """Raise one sentence where the targets of a part cannot be learnt from, or scored; nothing is wrong here."""
+        del target, ids, part
+
+    def to(self, device: torch.device | str) -> Loss:
+        """The same loss on another device."""
+        return self
 
     @abstractmethod
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
@@ -37,6 +56,12 @@ class CrossEntropy(Loss):
     """
 
     score_name = "accuracy"
+
+    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
+        """Every node of the part has a class."""
+        bad = torch.nonzero(target[ids] < 0).flatten()
+        if bad.numel():
+            raise ValueError(f"node {int(ids[bad[0]])} is in the {part} set but has no label; take it out of the split")
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean negative log likelihood."""
@@ -64,11 +89,22 @@ class Binary(Loss):
         """The mean binary cross-entropy of the logits."""
         return functional.binary_cross_entropy_with_logits(output[..., 0], target.to(output.dtype))
 
+    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
+        """Both answers occur, or the area under the curve means nothing."""
+        found = target[ids]
+        bad = torch.nonzero((found != 0) & (found != 1)).flatten()
+        if bad.numel():
+            raise ValueError(
+                f"target {float(found[bad[0]]):g} of item {int(ids[bad[0]])} in the {part} set: yes is 1 and no is 0"
+            )
+        if found.numel() and bool((found == found[0]).all()):
+            raise ValueError(
+                f"the {part} set holds only {'yes' if bool(found[0]) else 'no'}: AUC compares yes with no; choose another split"
+            )
+
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """The chance that a random yes lies above a random no (ties count half)."""
-        value, yes = output[..., 0], target.bool()
-        above = value[yes][:, None] - value[~yes]
-        return ((above > 0).to(value.dtype) + 0.5 * (above == 0).to(value.dtype)).mean()
+        return area_under_curve(output[..., 0], target)
 
 
 @dataclass(frozen=True)
@@ -84,6 +120,14 @@ class Regression(Loss):
 
     score_name = "R²"
 
+    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
+        """Every number is finite."""
+        bad = torch.nonzero(~torch.isfinite(target[ids]).reshape(ids.numel(), -1).all(-1)).flatten()
+        if bad.numel():
+            raise ValueError(
+                f"node {int(ids[bad[0]])} is in the {part} set but has no number; take it out of the split"
+            )
+
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean squared error."""
         return functional.mse_loss(output, target.view(output.shape).to(output.dtype))
@@ -93,3 +137,144 @@ class Regression(Loss):
         target = target.view(output.shape).to(output.dtype)
         spread = (target - target.mean(0)).square().sum()
         return 1 - (output - target).square().sum() / spread.clamp_min(torch.finfo(output.dtype).tiny)
+
+
+@dataclass(frozen=True)
+class Ranking(Loss):
+    r"""Put items in order: one output each, right where larger outputs belong to larger targets.
+
+    .. math:: \frac{1}{|P|} \sum_{(i,j) \in P} \log(1 + e^{o_j - o_i}), \qquad P = \{(i, j) : t_i > t_j\}
+
+    The score is the share of pairs in the right order (ties count half); for targets 0 and 1 it is the area under the ROC
+    curve. All pairs are formed, so keep parts to some thousands of items.
+
+    Example:
+        >>> import torch
+        >>> output, target = torch.tensor([[3.0], [1.0], [2.0]]), torch.tensor([10.0, 1.0, 5.0])
+        >>> float(Ranking().score(output, target)), round(float(Ranking().loss(output, target)), 4)
+        (1.0, 0.2512)
+    """
+
+    score_name = "pairs in order"
+
+    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
+        """At least one pair has an order."""
+        found = target[ids]
+        if found.numel() and bool((found == found.flatten()[0]).all()):
+            raise ValueError(f"all targets of the {part} set are equal: nothing is to be ranked; choose another split")
+
+    def loss(self, output: Tensor, target: Tensor) -> Tensor:
+        """The mean logistic loss over ordered pairs."""
+        apart, before = _pairs(output, target)
+        return (functional.softplus(-apart) * before).sum() / before.sum()
+
+    def score(self, output: Tensor, target: Tensor) -> Tensor:
+        """The share of pairs in the right order."""
+        apart, before = _pairs(output, target)
+        right = (apart > 0).to(before.dtype) + 0.5 * (apart == 0).to(before.dtype)
+        return (right * before).sum() / before.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Link(Binary):
+    r"""Whether pairs of nodes are linked: logit :math:`h_u^\top h_v`, loss and score as in :class:`Binary`.
+
+    Items are pairs, so the target has one entry per pair and the parts of the task are numbers of pairs. Links that are to
+    be found must not lie in the graph that the network sees: :func:`unspool.train.link_task` takes them out.
+
+    Args:
+        pairs: node ids, shape (pairs, 2).
+
+    Example:
+        >>> import torch
+        >>> loss = Link(torch.tensor([[0, 1], [0, 2]]))
+        >>> loss.read(torch.tensor([[1.0, 2.0], [3.0, 0.5], [-1.0, 0.0]]), torch.tensor([0, 1])).flatten()
+        tensor([ 4., -1.])
+    """
+
+    pairs: Tensor
+
+    def read(self, output: Tensor, ids: Tensor) -> Tensor:
+        """The inner product of both ends of some pairs."""
+        ends = self.pairs.index_select(0, ids)
+        return (output[ends[:, 0]] * output[ends[:, 1]]).sum(-1, keepdim=True)
+
+    def to(self, device: torch.device | str) -> Link:
+        """The same pairs on another device."""
+        return Link(self.pairs.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Own(Loss):
+    """A loss of your own: any function of output and target rows, and perhaps one for the score.
+
+    Without a score, the negative loss is reported. Whatever else the functions need (a graph, say) they bring along.
+
+    Example:
+        >>> import torch
+        >>> absolute = Own(lambda output, target: (output - target).abs().mean())
+        >>> output, target = torch.tensor([[1.0], [3.0]]), torch.tensor([[1.0], [2.0]])
+        >>> float(absolute.loss(output, target)), float(absolute.score(output, target)), absolute.score_name
+        (0.5, -0.5, '−loss')
+    """
+
+    function: Callable[[Tensor, Tensor], Tensor]
+    scoring: Callable[[Tensor, Tensor], Any] | None = None
+    score_name: str = "−loss"
+
+    def loss(self, output: Tensor, target: Tensor) -> Tensor:
+        """The user's function; it must come to one number."""
+        found = self.function(output, target)
+        if not isinstance(found, Tensor) or found.numel() != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            what = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the loss came to {what}: expected a tensor with one number; take its mean or sum")
+        return found.reshape(())
+
+    def score(self, output: Tensor, target: Tensor) -> Tensor:
+        """The user's score, or the negative loss."""
+        if self.scoring is None:
+            return -self.loss(output, target)
+        return torch.as_tensor(self.scoring(output, target), dtype=output.dtype, device=output.device).reshape(())
+
+
+def as_loss(given: Any) -> Loss:
+    """A loss from what the user gave: one of ours, or any function of (output, target).
+
+    Example:
+        >>> import torch
+        >>> as_loss(torch.nn.functional.mse_loss).score_name
+        '−loss'
+    """
+    if isinstance(given, Loss):
+        return given
+    if isinstance(given, type) and issubclass(given, Loss):
+        raise TypeError(f"loss={given.__name__} is the class; give one of it, {given.__name__}()")
+    if not callable(given):
+        raise TypeError(f"loss={given!r}: expected a Loss such as CrossEntropy(), or a function of output and target")
+    function: Callable[[Tensor, Tensor], Tensor] = given  # type: ignore[assignment]
+    return Own(function)
+
+
+def area_under_curve(value: Tensor, yes: Tensor) -> Tensor:
+    """The chance that a random yes lies above a random no, ties counted half; by ranks, so n log n.
+
+    Example:
+        >>> import torch
+        >>> float(area_under_curve(torch.tensor([0.1, 0.4, 0.4, 0.9]), torch.tensor([0, 0, 1, 1])))
+        0.875
+    """
+    wide, answer = value.double(), (yes > 0.5).double()
+    ordered = wide.sort().values
+    rank = (torch.searchsorted(ordered, wide) + torch.searchsorted(ordered, wide, right=True) + 1) / 2
+    many = answer.sum()
+    above = (rank * answer).sum() - many * (many + 1) / 2
+    return (above / (many * (answer.numel() - many))).to(value.dtype)
+
+
+def _pairs(output: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    value, wanted = output.reshape(-1), target.reshape(-1)
+    if value.numel() != wanted.numel():
+        raise ValueError(
+            f"ranking reads one output per item, found {math.prod(output.shape[1:])}; build the model with out_features=1"
+        )
+    return value[:, None] - value, (wanted[:, None] > wanted).to(value.dtype)

@@ -29,6 +29,16 @@ class Stop(Enum):
     ABOVE_MEAN = "validation loss above the mean of the last `patience` epochs, not before epoch `earliest`"
 
 
+class Precision(Enum):
+    """``FULL``: the type of the parameters. ``BFLOAT16``: activations in half the bytes, parameters and Adam in full.
+
+    Half the bytes pay where signals are wide and graphs large, on a GPU; benchmark sets of a few thousand nodes gain nothing.
+    """
+
+    FULL = "as the parameters"
+    BFLOAT16 = "bfloat16 activations"
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that decides a run but the model, the data and the seed.
@@ -40,7 +50,9 @@ class Plan:
         select: which epoch's weights are kept.
         stop: when to end early.
         patience, earliest: of the stopping rule.
-        optimiser: makes the optimiser from parameter groups and a rate; Adam when omitted.
+        optimiser: makes the optimiser from parameter groups and a rate (``lr=``): Adam when omitted, any class of
+            ``torch.optim``, or a function.
+        precision: of the activations.
 
     Example:
         >>> Plan(rate=0.01, epochs=200, stop=Stop.PATIENCE, patience=50).patience
@@ -55,12 +67,16 @@ class Plan:
     patience: int = 100
     earliest: int = 0
     optimiser: Callable[..., torch.optim.Optimizer] = field(default=torch.optim.Adam)
+    precision: Precision = Precision.FULL
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.rate) and self.rate > 0):
             raise ValueError(f"rate={self.rate}: a learning rate is a positive number")
         if self.epochs < 1:
             raise ValueError(f"epochs={self.epochs}: training needs at least one")
+        decays = list(self.decay.values()) if isinstance(self.decay, Mapping) else [self.decay]
+        if any(not (math.isfinite(d) and d >= 0) for d in decays):
+            raise ValueError(f"decay={self.decay}: weight decay is a number of at least 0")
         if self.patience < 1:
             raise ValueError(f"patience={self.patience}: expected at least one epoch")
 
@@ -75,6 +91,19 @@ class Plan:
                 f"decay is given by group, but {type(model).__name__} has no parameter_groups(); give one number"
             )
         return [{"params": p, "weight_decay": float(self.decay.get(name, 0.0))} for name, p in roles().items()]
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the course of a run, in plain values; the number of epochs may grow without changing it.
+
+        Example:
+            >>> Plan(rate=0.01).describe()["rate"]
+            0.01
+        """
+        decay = dict(self.decay) if isinstance(self.decay, Mapping) else self.decay
+        return {
+            "rate": self.rate, "decay": decay, "select": self.select.value, "stop": self.stop.value, "patience": self.patience,
+            "earliest": self.earliest, "optimiser": getattr(self.optimiser, "__name__", "own"), "precision": self.precision.value,
+        }  # fmt: skip
 
     def better(self, new: Epoch, best: Epoch | None) -> bool:
         """Whether an epoch takes the place of the best so far."""

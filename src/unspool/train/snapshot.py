@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +12,59 @@ from torch import Tensor, nn
 from unspool.files import write_whole
 from unspool.train.record import Epoch
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(eq=False)
 class Snapshot:
-    """The state of a run between two epochs; model and optimiser carry the rest."""
+    """The state of a run between two epochs; model and optimiser carry the rest.
+
+    Attributes:
+        history: all epochs so far.
+        kept: the number of the best epoch (0 before there is one) and its weights, changed together.
+        ended: whether the stopping rule has spoken.
+    """
 
     history: list[Epoch]
-    best: int
-    weights: dict[str, Tensor]
+    kept: tuple[int, dict[str, Tensor]]
     ended: bool = False
+    _spare: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     @staticmethod
     def fresh() -> Snapshot:
         """Before the first epoch."""
-        return Snapshot([], 0, {})
+        return Snapshot([], (0, {}))
+
+    @property
+    def best(self) -> Epoch | None:
+        """The best epoch so far."""
+        return self.history[self.kept[0] - 1] if self.kept[0] else None
+
+    def keep(self, model: nn.Module) -> None:
+        """Remember the weights of the last epoch as the best so far.
+
+        They are copied beside the last best and put in its place in one assignment, so an interrupt finds one or the other.
+        """
+        with torch.no_grad():
+            for name, value in model.state_dict().items():
+                if name in self._spare:
+                    self._spare[name].copy_(value)
+                else:
+                    self._spare[name] = value.detach().clone()
+        old = self.kept[1]
+        self.kept = (len(self.history), self._spare)
+        self._spare = old
 
 
-def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any) -> None:
+def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any, about: dict[str, Any]) -> None:
     """Save a run; the file appears under its name only when it is complete."""
     content = {
         "format": FORMAT,
+        "about": about,
+        "random": _random_state(model),
         "history": [e.to_list() for e in state.history],
-        "best": state.best,
-        "weights": state.weights,
+        "best": state.kept[0],
+        "weights": state.kept[1],
         "ended": state.ended,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
@@ -44,20 +72,47 @@ def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any
     write_whole(path, lambda file: torch.save(content, file))
 
 
-def read_snapshot(path: Path, model: nn.Module, optimiser: Any) -> Snapshot:
-    """Continue a run, or begin one where there is no file yet."""
+def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str, Any]) -> Snapshot:
+    """Continue a run, or begin one where there is no file yet; a run under another plan or on other data is refused."""
     if not path.exists():
         return Snapshot.fresh()
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
     try:
-        content = torch.load(path, weights_only=True)
+        content = torch.load(path, map_location=device, weights_only=True)
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}")
+        began = content["about"]
+    except Exception as problem:
+        raise _useless(path, type(problem).__name__) from None
+    for name, value in about.items():
+        if began.get(name) != value:
+            what = "on other data" if name == "task" else f"with {name} {began.get(name)}, not {value}"
+            raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start anew")
+    try:
         model.load_state_dict(content["model"])
         optimiser.load_state_dict(content["optimiser"])
+        _set_random_state(model, content["random"])
         history = [Epoch.from_list(e) for e in content["history"]]
-        return Snapshot(history, int(content["best"]), content["weights"], bool(content["ended"]))
+        return Snapshot(history, (int(content["best"]), dict(content["weights"])), bool(content["ended"]))
     except Exception as problem:
-        raise ValueError(
-            f"{path} cannot be continued ({type(problem).__name__}: it belongs to another model, another version, or is damaged); "
-            "remove it to start anew"
-        ) from None
+        raise _useless(path, type(problem).__name__) from None
+
+
+def _useless(path: Path, kind: str) -> ValueError:
+    return ValueError(
+        f"{path} cannot be continued ({kind}: it belongs to another model, another version, or is damaged); "
+        "remove it to start anew"
+    )
+
+
+def _random_state(model: nn.Module) -> list[Tensor]:
+    """torch's generators, for modules that draw from them; our own dropout counts in buffers instead."""
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def _set_random_state(model: nn.Module, state: list[Tensor]) -> None:
+    torch.set_rng_state(state[0].cpu())
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    if device.type == "cuda" and len(state) > 1:
+        torch.cuda.set_rng_state(state[1].cpu(), device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph
-from unspool.train.loss import CrossEntropy, Loss
+from unspool.train.loss import CrossEntropy, Link, Regression, as_loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,9 +21,9 @@ class Task:
     Args:
         x: features, a tensor or sparse features.
         graph: the graph.
-        target: one entry per node (a class, a number, a row of numbers).
-        train, valid, test: ids of nodes.
-        loss: the upper loss.
+        target: one entry per node (a class, a number, a row of numbers); for :class:`~unspool.train.Link`, per pair.
+        train, valid, test: ids of nodes (of pairs).
+        loss: the upper loss, or any function of (output rows, target rows).
 
     Example:
         >>> from unspool import datasets
@@ -36,33 +38,62 @@ class Task:
     train: Tensor
     valid: Tensor
     test: Tensor
-    loss: Loss = field(default_factory=CrossEntropy)
+    loss: Any = field(default_factory=CrossEntropy)
 
     def __post_init__(self) -> None:
-        nodes = int(self.x.shape[-2])
-        if self.target.shape[0] != nodes:
-            raise ValueError(f"{self.target.shape[0]} targets for {nodes} nodes: give one per node")
-        for name in ("train", "valid"):
-            if getattr(self, name).numel() == 0:
+        object.__setattr__(self, "loss", as_loss(self.loss))
+        self._check_lengths()
+        for name in ("train", "valid", "test"):
+            ids = getattr(self, name)
+            if ids.numel() == 0 and name != "test":
                 raise ValueError(f"the {name} set is empty: nothing can be {'learnt' if name == 'train' else 'chosen'}")
-        if isinstance(self.loss, CrossEntropy):
-            for name in ("train", "valid", "test"):
-                bad = torch.nonzero(self.target[getattr(self, name)] < 0).flatten()
-                if bad.numel():
-                    node = int(getattr(self, name)[bad[0]])
-                    raise ValueError(f"node {node} is in the {name} set but has no label; take it out of the split")
+            if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.target.shape[0]:
+                raise ValueError(
+                    f"the {name} set names item {int(ids.max())}, but there are {self.target.shape[0]} targets"
+                )
+            self.loss.check(self.target, ids, name)
+
+    def _check_lengths(self) -> None:
+        nodes = int(self.x.shape[-2])
+        if nodes != self.graph.nodes:
+            raise ValueError(f"x has {nodes} rows, but the graph has {self.graph.nodes} nodes")
+        if isinstance(self.loss, Link):
+            if self.target.shape[0] != self.loss.pairs.shape[0]:
+                raise ValueError(
+                    f"{self.target.shape[0]} targets for {self.loss.pairs.shape[0]} pairs: give one per pair"
+                )
+            if int(self.loss.pairs.max()) >= nodes or int(self.loss.pairs.min()) < 0:
+                raise ValueError(
+                    f"a pair names node {int(self.loss.pairs.max())}, but node ids run from 0 to {nodes - 1}"
+                )
+        elif self.target.shape[0] != nodes:
+            raise ValueError(f"{self.target.shape[0]} targets for {nodes} nodes: give one per node")
 
     @staticmethod
-    def of(data: Any, loss: Loss | None = None) -> Task:
-        """The task of a dataset (anything with features, graph, labels and a split)."""
+    def of(data: Any, loss: Any = None) -> Task:
+        """The task of a dataset (anything with features, graph, labels or targets, and a split).
+
+        Without a loss: cross-entropy for labels, squared error where the data has ``targets`` (numbers) instead.
+        """
         split = data.split
         if split is None:
             raise ValueError(f"{data.name} has no split; give it one with data.with_split(...)")
-        return Task(
-            data.features, data.graph, data.labels, split.train, split.valid, split.test, loss or CrossEntropy()
-        )
+        numbers = getattr(data, "targets", None)
+        if loss is None:
+            loss = CrossEntropy() if numbers is None else Regression()
+        target = data.labels if numbers is None else numbers
+        return Task(data.features, data.graph, target, split.train, split.valid, split.test, loss)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A name for what is learnt (targets, parts, sizes), so that a snapshot is not continued on another task."""
+        held = hashlib.sha256(repr((tuple(self.x.shape), self.graph.nodes, type(self.loss).__name__)).encode())
+        pairs = [self.loss.pairs] if isinstance(self.loss, Link) else []
+        for part in (self.target, self.train, self.valid, self.test, *pairs):
+            held.update(part.detach().cpu().contiguous().numpy().tobytes())
+        return held.hexdigest()[:16]
 
     def to(self, device: torch.device | str) -> Task:
         """The same task on another device."""
         ids = (self.train.to(device), self.valid.to(device), self.test.to(device))
-        return Task(self.x.to(device), self.graph.to(device), self.target.to(device), *ids, self.loss)
+        return Task(self.x.to(device), self.graph.to(device), self.target.to(device), *ids, self.loss.to(device))

@@ -1,0 +1,30 @@
+"""scikit-learn's door: node classifiers and regressors, a denoiser, and folds that respect a graph.
+
+>>> from unspool import datasets, models
+>>> from unspool.estimator import NodeClassifier
+>>> data = datasets.contextual_sbm(nodes=120, classes=3, seed=0)
+>>> labels = data.labels.clone()
+>>> labels[data.split.test] = -1                       # unlabelled, as in sklearn.semi_supervised
+>>> clf = NodeClassifier(models.GPRGNN, depth=4, teleport=0.1, epochs=50, seed=0)
+>>> clf.fit(data.features, labels, graph=data.graph).predict().shape
+(120,)
+
+scikit-learn cuts data sets into rows, and a graph cannot be cut so. For ``GridSearchCV`` and its relatives bind
+features and graph to the estimator and pass node ids as X: see :class:`NodeClassifier` and :class:`NodeSplit`.
+"""
+
+try:
+    import sklearn as _sklearn
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "unspool.estimator stands on scikit-learn, which is not installed: pip install 'unspool[sklearn]'",
+        name=missing.name,
+    ) from missing
+
+from unspool.estimator.classifier import NodeClassifier
+from unspool.estimator.denoiser import GraphDenoiser
+from unspool.estimator.regressor import NodeRegressor
+from unspool.estimator.split import NodeSplit
+from unspool.estimator.weight import GCV, SURE, Criterion
+
+__all__ = ["GCV", "SURE", "Criterion", "GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"]

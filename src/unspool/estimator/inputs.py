@@ -1,0 +1,122 @@
+"""Reading what users of scikit-learn have: features, graphs and node ids of many kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from unspool.datasets.features import Features, check_finite, read_features
+from unspool.graph import Graph
+from unspool.graph.door import graph_of
+from unspool.ops.features import SparseFeatures
+
+Array = np.ndarray[Any, Any]
+
+#: What to do when a grid search has cut the features into rows.
+_ROWS = "inside a grid search bind both, features=x and graph=graph, and pass node ids as X"
+
+
+def read_x(given: Any) -> Features:
+    """Features as checked tensors (sparse where few entries are not zero) in torch's default dtype."""
+    x = given
+    if not isinstance(given, SparseFeatures):
+        if getattr(given, "ndim", 2) == 1:
+            raise ValueError(
+                "x is one-dimensional: expected (nodes, features); Reshape your data with x[:, None] if it is one feature, "
+                "and bind features=... if it holds node ids"
+            )
+        x = read_features(_numbers(given))
+    elif not bool(torch.isfinite(given.values).all()):
+        read_features(given)  # raises, and names the place
+    return x.to(torch.get_default_dtype())
+
+
+def read_signal(given: Any) -> Array:
+    """A signal as a dense float array, float32 where it came so and float64 otherwise; one- or two-dimensional."""
+    if isinstance(given, SparseFeatures):
+        given = given.to_dense()
+    if isinstance(given, Tensor):
+        given = given.detach().cpu().to_dense().numpy()
+    if scipy.sparse.issparse(given):
+        given = given.toarray()
+    signal = np.asarray(_numbers(given))
+    if signal.dtype.kind not in "fiub":
+        raise TypeError(f"x holds {signal.dtype}: expected real numbers")
+    signal = signal.astype(signal.dtype if signal.dtype in (np.float32, np.float64) else np.float64, copy=False)
+    if signal.ndim not in (1, 2) or signal.size == 0:
+        raise ValueError(f"x has shape {signal.shape}: expected (nodes,) or (nodes, features), at least one of each")
+    check_finite(signal if signal.ndim == 2 else signal[:, None])
+    return signal
+
+
+def read_graph(given: Any, nodes: int, dtype: torch.dtype, device: torch.device | str = "cpu") -> Graph:
+    """A graph from what users have, checked against the number of nodes.
+
+    Example:
+        >>> import numpy as np, scipy.sparse
+        >>> read_graph(scipy.sparse.csr_array(np.ones((3, 3)) - np.eye(3)), 3, torch.float32).edges
+        3
+    """
+    if given is None:
+        raise ValueError("there is no graph: pass graph=... to fit, or give it to the constructor")
+    graph = _made(given, nodes)
+    if graph.nodes != nodes:
+        raise ValueError(f"x has {nodes} rows, but the graph has {graph.nodes} nodes: give one row per node; {_ROWS}")
+    same = graph.dtype == dtype and graph.device == torch.device(device)
+    return graph if same else graph.to(dtype=dtype, device=device)
+
+
+def _made(given: Any, nodes: int) -> Graph:
+    if isinstance(given, Graph):
+        return given
+    if scipy.sparse.issparse(given):
+        return Graph.from_scipy(given)
+    if getattr(given, "edge_index", None) is not None:
+        return Graph.from_pyg(given)
+    if hasattr(given, "is_directed") and hasattr(given, "edges"):
+        return Graph.from_networkx(given)
+    return graph_of(given, nodes)
+
+
+def read_ids(given: Any, nodes: int, what: str = "x") -> Array:
+    """Node ids (or a mask over all nodes) as a flat array, checked against the number of nodes.
+
+    Example:
+        >>> read_ids([[0], [2]], 3)
+        array([0, 2])
+        >>> read_ids([0, 7], 3)
+        Traceback (most recent call last):
+            ...
+        ValueError: x names node 7, but node ids run from 0 to 2
+    """
+    ids = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.dtype == bool and ids.shape == (nodes,):
+        return np.flatnonzero(ids)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        bound = "; features are bound to the estimator, so x is not the feature matrix" if what == "x" else ""
+        raise ValueError(f"{what} holds {ids.dtype} of shape {ids.shape}: expected node ids, whole numbers{bound}")
+    outside = np.flatnonzero((ids < 0) | (ids >= nodes))
+    if outside.size:
+        raise ValueError(f"{what} names node {ids[outside[0]]}, but node ids run from 0 to {nodes - 1}")
+    return ids.astype(np.int64)
+
+
+def _numbers(given: Any) -> Any:
+    """Object arrays (tables with mixed columns) as floats where that is possible."""
+    if isinstance(given, Tensor | SparseFeatures) or scipy.sparse.issparse(given):
+        return given
+    array = np.asarray(given)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: features are real numbers; pass x.real or x.imag")
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(float)
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"x cannot be read as numbers ({problem}); encode text first") from None

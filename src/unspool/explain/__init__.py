@@ -1,0 +1,28 @@
+"""Why a node was predicted as it was: hops, neighbours, features, and what the denoiser changed.
+
+For a network that is linear in the encoded features the answer is exact: the score splits into one number per hop and
+node. For the others it is the first-order split, with what it leaves unexplained written beside it.
+"""
+
+from unspool.explain.change import Change, Features, TermShare
+from unspool.explain.explain import explain
+from unspool.explain.explanation import Explanation, Parts
+from unspool.explain.node import find_node
+from unspool.explain.plot import plot
+from unspool.explain.score import Against, Score
+from unspool.explain.split import Method, Split
+
+__all__ = [
+    "Against",
+    "Change",
+    "Explanation",
+    "Features",
+    "Method",
+    "Parts",
+    "Score",
+    "Split",
+    "TermShare",
+    "explain",
+    "find_node",
+    "plot",
+]

@@ -1,0 +1,218 @@
+"""A page as a value: sections of blocks, written as one HTML file that needs nothing else, and as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Protocol
+
+from unspool.report.text import Mark, clean, to_html, to_markdown
+
+
+class Block(Protocol):
+    """Anything that can stand in a section: a paragraph, a table, a figure."""
+
+    def html(self) -> str:
+        """As HTML."""
+        ...
+
+    def markdown(self) -> str:
+        """As Markdown; empty where there is nothing to say in words."""
+        ...
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or a few, with pieces in a tone.
+
+    Example:
+        >>> Paragraph(["one ", "two"]).html()
+        '<p>one two</p>'
+    """
+
+    pieces: Sequence[str | Mark]
+    kind: str = ""
+
+    def html(self) -> str:
+        """A paragraph, of the style's class ``kind``."""
+        inner = "".join(p.html() if isinstance(p, Mark) else to_html(p) for p in self.pieces)
+        return f'<p class="{self.kind}">{inner}</p>' if self.kind else f"<p>{inner}</p>"
+
+    def markdown(self) -> str:
+        """The words on one line."""
+        return to_markdown("".join(p.text if isinstance(p, Mark) else p for p in self.pieces))
+
+
+@dataclass(frozen=True)
+class Maths:
+    """A formula in Unicode; what follows an underscore stands lower.
+
+    Example:
+        >>> Maths("‖B H‖²_Wₖ  +  ‖H‖²_(I − Wₖ)").html()
+        '<p class="maths">‖B H‖²<sub>Wₖ</sub>  +  ‖H‖²<sub>I − Wₖ</sub></p>'
+    """
+
+    text: str
+
+    def html(self) -> str:
+        """Real text, in a font with the signs of mathematics."""
+        parts = re.split(r"_(\([^()]*\)|[^\s()_]+)", clean(self.text))
+        low = [f"<sub>{to_html(p.removeprefix('(').removesuffix(')'))}</sub>" for p in parts[1::2]]
+        inner = "".join(to_html(p) + (low[k] if k < len(low) else "") for k, p in enumerate(parts[::2]))
+        return f'<p class="maths">{inner}</p>'
+
+    def markdown(self) -> str:
+        """The formula as it prints."""
+        return fenced(self.text)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Something to type.
+
+    Example:
+        >>> Code("unspool train").html()
+        '<pre tabindex="0"><code>unspool train</code></pre>'
+    """
+
+    text: str
+
+    def html(self) -> str:
+        """Preformatted; scrolls in its box."""
+        return f'<pre tabindex="0"><code>{to_html(self.text)}</code></pre>'
+
+    def markdown(self) -> str:
+        """In a fence."""
+        return fenced(self.text)
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences, one below the other.
+
+    Example:
+        >>> Notes(["a", "b"]).markdown()
+        '- a\\n- b'
+    """
+
+    sentences: Sequence[str]
+
+    def html(self) -> str:
+        """A list."""
+        return "<ul>" + "".join(f"<li>{to_html(s)}</li>" for s in self.sentences) + "</ul>"
+
+    def markdown(self) -> str:
+        """A list."""
+        return "\n".join(f"- {to_markdown(s)}" for s in self.sentences)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks behind a line that opens them, such as the numbers of a figure.
+
+    Example:
+        >>> Folded("the numbers", [Paragraph(["1"])]).html()
+        '<details><summary>the numbers</summary>\\n<p>1</p>\\n</details>'
+    """
+
+    summary: str
+    blocks: Sequence[Block]
+
+    def html(self) -> str:
+        """Closed until it is opened; printed open."""
+        inner = "\n".join(b.html() for b in self.blocks)
+        return f"<details><summary>{to_html(self.summary)}</summary>\n{inner}\n</details>"
+
+    def markdown(self) -> str:
+        """The blocks."""
+        return "\n\n".join(b.markdown() for b in self.blocks)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading."""
+
+    heading: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A title, what comes first, and sections.
+
+    The HTML holds its style and its script, allows nothing from outside (a content security policy says so), follows the reader's
+    choice of light or dark, and never scrolls sideways.
+
+    Example:
+        >>> page = Page("A title", [Paragraph(["First."])], [Section("One", [Paragraph(["Text."])])])
+        >>> print(page.markdown())
+        # A title
+        <BLANKLINE>
+        First.
+        <BLANKLINE>
+        ## One
+        <BLANKLINE>
+        Text.
+        <BLANKLINE>
+        >>> page.html().splitlines()[:2]
+        ['<!DOCTYPE html>', '<html lang="en">']
+    """
+
+    title: str
+    lead: Sequence[Block]
+    sections: Sequence[Section]
+    foot: str = ""
+
+    def html(self) -> str:
+        """The whole file."""
+        style, script = _kept("page.css"), _kept("sort.js")
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+        body = [f"<h1>{to_html(self.title)}</h1>", *(b.html() for b in self.lead)]
+        for place, section in enumerate(self.sections, 1):
+            inner = "\n".join(b.html() for b in section.blocks)
+            heading = f'<h2 id="part-{place}">{to_html(section.heading)}</h2>'
+            body.append(f'<section aria-labelledby="part-{place}">\n{heading}\n{inner}\n</section>')
+        if self.foot:
+            body.append(f'<p class="quiet">{to_html(self.foot)}</p>')
+        return "\n".join(
+            [
+                "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
+                f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                '<meta name="color-scheme" content="light dark">', f"<title>{to_html(self.title)}</title>",
+                f"<style>{style}</style>", "</head>", "<body>", "<main>", *body, "</main>", f"<script>{script}</script>",
+                "</body>", "</html>", "",
+            ]
+        )  # fmt: skip
+
+    def markdown(self) -> str:
+        """The same words and tables; figures as the sentences that describe them."""
+        parts = [f"# {to_markdown(self.title)}", *(b.markdown() for b in self.lead)]
+        for section in self.sections:
+            parts += [f"## {to_markdown(section.heading)}", *(b.markdown() for b in section.blocks)]
+        if self.foot:
+            parts.append(to_markdown(self.foot))
+        return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def fenced(text: str) -> str:
+    """Text in a fence of Markdown that nothing inside can close.
+
+    Example:
+        >>> print(fenced("a"))
+        ```
+        a
+        ```
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{clean(text)}\n{fence}"
+
+
+def _kept(name: str) -> str:
+    return files("unspool.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,130 @@
+"""A table as a value: HTML that sorts and scrolls, and the same table in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from unspool.report.text import Tone, clean, to_html, to_markdown
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, and by what it is sorted.
+
+    Args:
+        text: what is shown.
+        order: the number it is sorted by; cells without one come last, or are sorted by their text where the column is one of words.
+        tone: a colour; the text must say the same.
+    """
+
+    text: str
+    order: float | None = None
+    tone: Tone | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading; columns of numbers stand to the right and are sorted as numbers."""
+
+    name: str
+    numbers: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings; the first cell of a row names it.
+
+    Args:
+        caption: what the table says.
+        columns: the headings; words alone are columns of numbers.
+        rows: one cell per column.
+        foot: rows that stay at the end, such as means.
+        sortable: whether the headings sort (with JavaScript; without it the table is as it was written).
+
+    Example:
+        >>> table = Table("Scores", ["seed", "test"], [["0", Cell("70.1 %", 70.1)]], foot=[["mean", "70.1 %"]])
+        >>> print(table.markdown())
+        **Scores**
+        <BLANKLINE>
+        | seed | test |
+        |---:|---:|
+        | 0 | 70.1 % |
+        | **mean** | **70.1 %** |
+        >>> "<caption>Scores</caption>" in table.html()
+        True
+    """
+
+    caption: str
+    columns: Sequence[str | Column]
+    rows: Sequence[Sequence[str | Cell]]
+    foot: Sequence[Sequence[str | Cell]] = ()
+    sortable: bool = True
+    _heads: list[Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        heads = [c if isinstance(c, Column) else Column(c) for c in self.columns]
+        object.__setattr__(self, "_heads", heads)
+        for row in [*self.rows, *self.foot]:
+            if len(row) != len(heads):
+                raise ValueError(f"{self.caption}: a row has {len(row)} cells under {len(heads)} headings")
+
+    def html(self) -> str:
+        """A table in a box of its own that scrolls sideways, and that a keyboard can reach."""
+        head = "".join(self._heading(c) for c in self._heads)
+        body = "\n".join(self._row(row) for row in self.rows)
+        foot = "".join(self._row(row) for row in self.foot)
+        kind = ' class="sortable"' if self.sortable else ""
+        return (
+            f'<div class="scroll" role="region" aria-label="{to_html(self.caption)}" tabindex="0">\n'
+            f"<table{kind}>\n<caption>{to_html(self.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+            f"<tbody>\n{body}\n</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}\n</table>\n</div>"
+        )
+
+    def markdown(self) -> str:
+        """The caption in bold, then the table."""
+        lines = [f"**{to_markdown(self.caption)}**", ""]
+        lines.append(_line([to_markdown(c.name) for c in self._heads]))
+        lines.append("|" + "|".join("---:" if c.numbers else "---" for c in self._heads) + "|")
+        lines += [_line([to_markdown(_cell(c).text) for c in row]) for row in self.rows]
+        for row in self.foot:
+            words = [to_markdown(_cell(c).text) for c in row]
+            lines.append(_line([f"**{w}**" if w else "" for w in words]))
+        return "\n".join(lines)
+
+    def _heading(self, column: Column) -> str:
+        kind = "number" if column.numbers else "word"
+        name = to_html(column.name)
+        if not self.sortable:
+            return f'<th scope="col" class="{kind}">{name}</th>'
+        # Without JavaScript the button stays disabled, looks like text, and takes no focus.
+        return f'<th scope="col" class="{kind}" aria-sort="none"><button type="button" disabled>{name}</button></th>'
+
+    def _row(self, row: Sequence[str | Cell]) -> str:
+        cells: list[str] = []
+        for place, (entry, column) in enumerate(zip(row, self._heads, strict=True)):
+            cell = _cell(entry)
+            kind = ("number" if column.numbers else "word") + (f" {cell.tone.value}" if cell.tone else "")
+            order = "" if cell.order is None else f' data-order="{cell.order!r}"'
+            tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
+            cells.append(f'<{tag}{scope} class="{kind}"{order}>{to_html(cell.text)}</{tag}>')
+        return f"<tr>{''.join(cells)}</tr>"
+
+
+def facts(caption: str, pairs: Sequence[tuple[str, str | Cell | None]]) -> Table:
+    """Names and what they are; pairs whose second half is None or empty are left out.
+
+    Example:
+        >>> [row[0] for row in facts("Data", [("name", "Cora"), ("hash", None)]).rows]
+        ['name']
+    """
+    kept = [[name, value] for name, value in pairs if value is not None and clean(_cell(value).text)]
+    return Table(caption, [Column("fact", numbers=False), Column("value", numbers=False)], kept, sortable=False)
+
+
+def _cell(entry: str | Cell) -> Cell:
+    return entry if isinstance(entry, Cell) else Cell(entry)
+
+
+def _line(words: list[str]) -> str:
+    return f"| {' | '.join(words)} |"

@@ -1,0 +1,143 @@
+"""One epoch as a machine: a step on the training items and a look at all of them; on a GPU, one CUDA graph."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Generator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool.train.plan import Plan, Precision
+from unspool.train.task import Task
+
+#: Epochs that run as they are written before one is captured: libraries choose their kernels, Adam makes its memory.
+WARM_UP = 3
+
+
+class Epochs:
+    """Runs epochs of one model; each call is one, and gives train loss, valid loss, valid score and test score.
+
+    On the CPU an epoch is plain torch. On CUDA the first epochs are too; then the whole epoch (forward, backward, optimiser,
+    evaluation) is captured as one CUDA graph, and an epoch is a single launch that ends with one small copy to the host. An
+    optimiser or a loss that cannot be captured keeps running as written; ``captured`` says which it is, and ``stepped``
+    whether a step has been taken.
+
+    Args:
+        model, optimiser, task, plan: as in :func:`unspool.train.fit`.
+    """
+
+    def __init__(self, model: nn.Module, optimiser: Any, task: Task, plan: Plan) -> None:
+        self.model, self.optimiser, self.task, self.plan = model, optimiser, task, plan
+        self.device = task.target.device
+        self.captured = False
+        self.stepped = False
+        self._calls = 0
+        self._wants_closure = _wants_closure(optimiser)
+        self._willing = self.device.type == "cuda" and not self._wants_closure and _capturable(optimiser)
+        self._stream = torch.cuda.Stream(self.device) if self._willing else None
+        self._replay: Any = None
+        self._numbers: Tensor | None = None
+
+    def __call__(self) -> list[float]:
+        """One epoch."""
+        self._calls += 1
+        with self._on_stream():
+            if self._willing and self._calls == WARM_UP + 1:
+                self._capture()
+            if self._replay is None:
+                return self._epoch().tolist()
+            self._replay()
+            assert self._numbers is not None
+            return self._numbers.tolist()
+
+    def _epoch(self) -> Tensor:
+        """Four numbers on the device of the task."""
+        self.model.train()
+        self.optimiser.zero_grad(set_to_none=True)
+        if self._wants_closure:
+            loss = self.optimiser.step(self._closure)
+        else:
+            loss = self._closure()
+            self.optimiser.step()
+        self.stepped = True
+        self.model.eval()
+        with torch.no_grad():
+            output = self._output()
+            valid, score = self._look(output, self.task.valid)
+            test = (
+                self._look(output, self.task.test)[1] if self.task.test.numel() else torch.full_like(valid, torch.nan)
+            )
+            return torch.stack([loss.detach().double().reshape(()), valid, score, test])
+
+    def _closure(self) -> Tensor:
+        """The training loss, with its gradients."""
+        if self._wants_closure:
+            self.optimiser.zero_grad(set_to_none=True)
+        task = self.task
+        loss = task.loss.loss(task.loss.read(self._output(), task.train), task.target.index_select(0, task.train))
+        loss.backward()
+        return loss
+
+    def _look(self, output: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        found, target = self.task.loss.read(output, ids), self.task.target.index_select(0, ids)
+        return self.task.loss.loss(found, target).double(), self.task.loss.score(found, target).double()
+
+    def _output(self) -> Tensor:
+        if self.plan.precision is Precision.FULL:
+            return self.model(self.task.x, self.task.graph)
+        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+            output: Tensor = self.model(self.task.x, self.task.graph)
+        return output.float()
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        self.optimiser.zero_grad(set_to_none=True)
+        try:
+            with torch.cuda.graph(graph, stream=self._stream):
+                self._numbers = self._epoch()
+        except RuntimeError:  # a loss that looks at values, say: it runs as it is written
+            self._willing = False
+            self.optimiser.zero_grad(set_to_none=True)
+            return
+        self._replay, self.captured = graph.replay, True
+
+    @contextlib.contextmanager
+    def _on_stream(self) -> Generator[None]:
+        """Captured work runs on one stream of its own, from the first epoch on."""
+        if self._stream is None:
+            yield
+            return
+        self._stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._stream):
+            yield
+        torch.cuda.current_stream(self.device).wait_stream(self._stream)
+
+
+def make_optimiser(plan: Plan, model: nn.Module) -> Any:
+    """The plan's optimiser over the model's parameters, fused where it is Adam and ready for CUDA graphs where it can be."""
+    groups = plan.groups(model)
+    knows = inspect.signature(plan.optimiser).parameters
+    devices = {p.device.type for group in groups for p in group["params"]}
+    options: dict[str, Any] = {}
+    if "capturable" in knows and devices == {"cuda"}:
+        options["capturable"] = True
+    if "fused" in knows and devices <= {"cuda", "cpu"}:
+        options["fused"] = True
+    made = plan.optimiser(groups, lr=plan.rate, **options)
+    if "weight_decay" not in made.defaults and any(group["weight_decay"] for group in groups):
+        raise ValueError(f"{type(made).__name__} knows no weight decay; give decay=0, or another optimiser")
+    return made
+
+
+def _capturable(optimiser: Any) -> bool:
+    return all(group.get("capturable", False) for group in optimiser.param_groups)
+
+
+def _wants_closure(optimiser: Any) -> bool:
+    """Whether a step evaluates the loss itself, as L-BFGS does."""
+    step = inspect.unwrap(type(optimiser).step)
+    closure = inspect.signature(step).parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty
