@@ -76,12 +76,22 @@ from unspool.unroll import (
 __version__ = "0.1.0"
 
 #: Rooms that few programs enter: loaded when first named.
-_LATER = ("datasets", "models", "nn", "spectral", "testing", "theory", "train")
+_LATER = ("datasets", "estimator", "explain", "models", "nn", "report", "spectral", "testing", "theory", "train")
+#: Single things that live in such rooms.
+_WHERE = {
+    "load": ("models.folder", "load_trained"),
+    "NodeClassifier": ("estimator", "NodeClassifier"),
+    "NodeRegressor": ("estimator", "NodeRegressor"),
+    "GraphDenoiser": ("estimator", "GraphDenoiser"),
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"unspool.{name}")
+    if name in _WHERE:
+        room, thing = _WHERE[name]
+        return getattr(importlib.import_module(f"unspool.{room}"), thing)
     raise AttributeError(f"module 'unspool' has no attribute {name!r}")
 
 

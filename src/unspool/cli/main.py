@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 import unspool
+from unspool.cli.jobs import datasets_, denoise, explain, models_, predict, train_
 from unspool.refusal import Refusal
 
 
@@ -107,41 +108,15 @@ def spectrum(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> 
     --edges the picture shows the graph's own frequencies and where the energy of white noise goes; models that are not
     linear are measured on that graph. Edges are taken to run both ways.
 
-    Example: unspool spectrum model.pt --edges edges.csv --out out/spectrum.png
+    Example: unspool spectrum out/train/seed0 --edges edges.csv --out out/spectrum.png
     """
     from unspool.cli.spectrum import run
 
     run(checkpoint, edges, out, as_json)
 
 
-@cli.command(name="train")
-@click.argument("model", default="UGDGNN")
-@click.option("--dataset", default="citeseer", show_default=True, help="Name of a dataset; citeseer is built in.")
-@click.option(
-    "--data", type=click.Path(file_okay=False, path_type=Path), help="Folder with raw data (or UNSPOOL_DATA)."
-)
-@click.option("--preset", default="paper", show_default=True, type=click.Choice(["paper", "official"]))
-@click.option(
-    "--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="How many runs, seeds 0, 1, ..."
-)
-@click.option("--epochs", type=click.IntRange(1), help="Instead of the preset's.")
-@click.option("--select", type=click.Choice(["loss", "accuracy"]), help="Which validation number picks the epoch.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or mps.")
-@click.option("--out", default="out/train", show_default=True, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--resume", is_flag=True, help="Continue runs that were cut off.")
-@click.option("--quiet", is_flag=True, help="Print nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
-def train_(**order: Any) -> None:
-    """Train MODEL (UGDGNN when omitted) on a dataset with a preset, once per seed.
-
-    Prints test accuracy beside the paper's, the problem that the model solves, and where the trained models are. Ctrl-C
-    keeps the best epoch so far; --resume continues a run that was cut off, to the same numbers.
-
-    Example: unspool train GPRGNN --dataset citeseer --seeds 10
-    """
-    from unspool.cli.train import Order, run
-
-    run(Order(**order))
+for command in (train_, predict, explain, denoise, models_, datasets_):
+    cli.add_command(command)
 
 
 def main() -> None:
@@ -156,7 +131,9 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except (Refusal, ValueError, OSError) as problem:
+    except (Refusal, ValueError, TypeError, OSError) as problem:
+        if os.environ.get("UNSPOOL_TRACEBACK"):
+            raise
         click.echo(f"unspool: {problem}", err=True)
         sys.exit(2)
 

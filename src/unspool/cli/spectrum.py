@@ -15,6 +15,7 @@ import torch
 
 from unspool.cli.demo import check_drawing, check_writable
 from unspool.graph import Graph
+from unspool.models.folder import load_trained
 from unspool.refusal import Refusal
 from unspool.spectral import Response, plot, response
 from unspool.spectral.reading import Neither, read, width_of
@@ -25,11 +26,9 @@ CHANNELS = 8
 
 def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
     """Load, read, print, draw."""
-    from unspool.models import load
-
     check_drawing()
     check_writable(out)
-    model = load(checkpoint)
+    model = load_trained(checkpoint)
     graph = None if edges is None else read_graph(edges)
     if graph is None and isinstance(found := read(model), Neither):
         raise Refusal(f"{found.reason}, so its response can only be measured on a graph; give its edges with --edges")

@@ -38,6 +38,8 @@ class Dataset:
         names: the nodes' own names in order, where they have any.
         notes: what was done on the way here.
         recorded: splits that came with the data, as one code per node (see :func:`unspool.datasets.splits.recorded`).
+        targets: numbers to be predicted, shape (nodes, numbers), NaN where a node has none; ``None`` where there are none.
+        feature_names: the names of the features' columns, where they have any.
 
     Example:
         >>> from unspool import datasets
@@ -62,6 +64,8 @@ class Dataset:
     names: tuple[Hashable, ...] | None = None
     notes: tuple[str, ...] = ()
     recorded: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    targets: Tensor | None = None
+    feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         nodes = self.nodes
@@ -73,6 +77,10 @@ class Dataset:
             raise ValueError(f"{self.name}: {len(self.names)} node names for {nodes} nodes; give one per node")
         if self.split is not None and self.split.nodes != nodes:
             raise ValueError(f"{self.name}: the split is one of {self.split.nodes} nodes, the graph has {nodes}")
+        if self.targets is not None and self.targets.shape[0] != nodes:
+            raise ValueError(
+                f"{self.name}: {self.targets.shape[0]} rows of targets for {nodes} rows of features; give one per node"
+            )
         if nodes and int(self.labels.max()) >= len(self.classes):
             raise ValueError(
                 f"{self.name}: label {int(self.labels.max())} occurs, but there are names for "
@@ -110,7 +118,21 @@ class Dataset:
             self.classes,
             weight,
             names,
+            None if self.targets is None else self.targets.cpu().numpy(),
         )
+
+    @property
+    def strata(self) -> Tensor:
+        """What random splits keep the mix of: the class of every node, or 0 where it has targets; -1 where it has neither.
+
+        Example:
+            >>> from unspool import datasets
+            >>> datasets.from_tensors([[0, 1], [1, 2]], targets=[1.0, 2.0, None, 4.0, 5.0, 6.0]).strata
+            tensor([ 0,  0, -1,  0,  0,  0])
+        """
+        if self.targets is None:
+            return self.labels
+        return torch.where(torch.isfinite(self.targets).all(1), 0, -1)
 
     def statistics(self) -> Statistics:
         """Count nodes, distinct edges, features, classes, isolated nodes and empty rows; measure homophily.
@@ -180,6 +202,8 @@ class Dataset:
             names=names,
             notes=(*self.notes, note),
             recorded={name: codes for name, codes in recorded.items() if set(codes.tolist()) >= {1, 2, 3}},
+            targets=None if self.targets is None else self.targets[rows],
+            feature_names=self.feature_names,
         )
 
     def to(self, device: torch.device | str) -> Dataset:
@@ -198,6 +222,7 @@ class Dataset:
             labels=self.labels.to(where),
             split=None if self.split is None else self.split.to(where),
             edge_weight=None if self.edge_weight is None else self.edge_weight.to(where),
+            targets=None if self.targets is None else self.targets.to(where),
         )
         changed.__dict__.pop("graph", None)
         return _remember(changed, graph=None if graph is None else graph.to(where))
@@ -213,6 +238,9 @@ class Dataset:
         lines = [
             f"{self.name}: {count.nodes} nodes, {count.edges} edges, {count.features} features{kind}, "
             f"{count.classes} classes"
+            if self.targets is None
+            else f"{self.name}: {count.nodes} nodes, {count.edges} edges, {count.features} features{kind}, "
+            f"{self.targets.shape[1]} number{'s'[: self.targets.shape[1] > 1]} to predict"
         ]
         if self.split is not None:
             sizes = ", ".join(f"{getattr(self.split, part).numel()} {part}" for part in PARTS)
@@ -223,7 +251,9 @@ class Dataset:
         return "\n  ".join([*lines, *self.notes])
 
 
-def content_hash(edges: Any, features: Any, labels: Any, classes: Any, weight: Any = None, names: Any = None) -> str:
+def content_hash(
+    edges: Any, features: Any, labels: Any, classes: Any, weight: Any = None, names: Any = None, targets: Any = None
+) -> str:
     """The fingerprint of a data set's content, from arrays."""
     if isinstance(features, np.ndarray):
         parts = ["dense", features.astype(np.float32, copy=False)]
@@ -235,7 +265,8 @@ def content_hash(edges: Any, features: Any, labels: Any, classes: Any, weight: A
             features.indices,
             features.data.astype(np.float32, copy=False),
         ]
-    return fingerprint("data set", edges, parts, labels, classes, weight, names)
+    extra = () if targets is None else (targets.astype(np.float32, copy=False),)
+    return fingerprint("data set", edges, parts, labels, classes, weight, names, *extra)
 
 
 def _remember(dataset: Dataset, **known: Any) -> Dataset:

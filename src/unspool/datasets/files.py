@@ -15,14 +15,13 @@ from unspool.datasets.arrays import Array, Damaged, load_arrays
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.edge_files import EdgeFile, read_edges
 from unspool.datasets.features import check_finite
-from unspool.datasets.labels import encode
+from unspool.datasets.headings import LABELS, headed, id_place, node_ids, unique_names
+from unspool.datasets.labels import BLANK, encode
 from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, from_tensors
 from unspool.datasets.places import Place
 from unspool.datasets.split import Split
-from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
+from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, suffix
 
-IDS = ("id", "node", "node_id", "nodeid", "name")
-LABELS = ("label", "class", "labels", "y", "category", "target")
 PARTS = {"train": 1, "valid": 2, "val": 2, "validation": 2, "test": 3}
 
 
@@ -36,6 +35,7 @@ def from_files(
     feature_columns: Sequence[str] | None = None,
     label_column: str | None = None,
     split_column: str | None = None,
+    target_columns: Sequence[str] | None = None,
     split: Splitting = None,
     name: str | None = None,
 ) -> Dataset:
@@ -57,6 +57,8 @@ def from_files(
             attributes are.
         label_column: the column with the classes; without ``labels``, a column of ``features`` or of GraphML's attributes.
         split_column: a column beside the labels that says train, valid or test.
+        target_columns: columns of numbers to be predicted, in ``labels`` or else in ``features``, instead of classes; an empty
+            cell is unknown.
         split: as in :func:`~unspool.datasets.from_tensors`.
         name: what the set is called; else the name of the edge file.
 
@@ -75,10 +77,18 @@ def from_files(
         ValueError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
     """
     held = read_edges(Path(edges), edge_columns)
-    shared = labels is None and features is not None and label_column is not None
-    skip = [column for column in (label_column, split_column) if column is not None] if shared else []
-    x = None if features is None else _read_features(Path(features), id_column, feature_columns, skip)
-    y = _find_labels(held, x, Path(edges), labels, id_column, label_column, split_column)
+    if split_column is not None and labels is None and label_column is None and not target_columns:
+        raise ValueError(f"split_column={split_column!r} stands beside labels; pass labels= or label_column= too")
+    wanted = [column for column in (label_column, split_column, *(target_columns or ())) if column is not None]
+    x = (
+        None
+        if features is None
+        else _read_features(Path(features), id_column, feature_columns, [] if labels else wanted)
+    )
+    if target_columns:
+        y = _find_targets(x, labels, id_column, target_columns, split_column)
+    else:
+        y = _find_labels(held, x, Path(edges), labels, id_column, label_column, split_column)
     called = Path(edges).name.split(".")[0] if name is None else name
     return _joined(held, x, y, feature_columns, split, called)
 
@@ -95,9 +105,11 @@ def _joined(
     numbers, codes = _spread(y, place, origin)
     given = split if split is not None or codes is None else Split.from_codes(codes, name="from the file")
     plain = names == tuple(map(str, range(len(names))))
+    aims = y is not None and y.classes is None
     return from_tensors(
-        np.array(ends, dtype=np.int64).reshape(2, -1), matrix, numbers, nodes=len(names), edge_weight=held.weights,
-        classes=None if y is None else y.classes, names=None if plain else names, split=given, name=name,
+        np.array(ends, dtype=np.int64).reshape(2, -1), matrix, None if aims else numbers, nodes=len(names),
+        edge_weight=held.weights, classes=None if y is None else y.classes, names=None if plain else names,
+        targets=numbers if aims else None, feature_names=columns if x is None else x.columns, split=given, name=name,
     )  # fmt: skip
 
 
@@ -114,8 +126,6 @@ def _find_labels(
     if labels is not None:
         return _read_labels(Path(labels), id_column, label_column, split_column)
     if label_column is None:
-        if split_column is not None:
-            raise ValueError(f"split_column={split_column!r} stands beside labels; pass labels= or label_column= too")
         return None
     if x is None:
         return _attribute_classes(edges, held, label_column)
@@ -130,12 +140,15 @@ class _Features:
     ids: list[str] | None
     path: Path
     table: Table | None = None
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
+    """Class numbers and their names, or, without names, rows of numbers to be predicted."""
+
     numbers: Array
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] | None
     ids: list[str] | None
     codes: Array | None
     path: Path
@@ -155,17 +168,18 @@ def _read_features(path: Path, id_column: str | None, columns: Sequence[str] | N
         raise ValueError(
             f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
         )
-    table = _headed(path, (id_column, *skip))
-    ids = _ids(table, id_column)
+    table = headed(path, (id_column, *skip))
+    ids = node_ids(table, id_column)
     if columns is not None:
         chosen = [table.find(column) for column in columns]
     else:
         left = [table.find(column) for column in skip]
-        chosen = [c for c in range(len(table.columns)) if c not in left and c != _id_place(table, id_column)]
+        chosen = [c for c in range(len(table.columns)) if c not in left and c != id_place(table, id_column)]
     if not chosen:
         raise ValueError(f"{path} has no column of features beside the ids; add one, or leave features out")
     matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
-    return _Features(matrix, ids, path, table)
+    named = None if table.header is None else tuple(table.header[column] for column in chosen)
+    return _Features(matrix, ids, path, table, named)
 
 
 def _matrix(path: Path) -> Any:
@@ -211,14 +225,14 @@ def _read_labels(path: Path, id_column: str | None, label_column: str | None, sp
             f"{path}: labels ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet or .npy"
         )
     return _labels_of(
-        _headed(path, (id_column, label_column, split_column), labels=True), id_column, label_column, split_column
+        headed(path, (id_column, label_column, split_column), labels=True), id_column, label_column, split_column
     )
 
 
 def _labels_of(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
-    ids = _ids(table, id_column)
+    ids = node_ids(table, id_column)
     if ids is None and table.header is None and len(table.columns) == 2:
-        ids = _unique(table, 0)
+        ids = unique_names(table, 0)
     column = _label_place(table, id_column, label_column, split_column)
     where = f"{table.label(column)}: the label"
     numbers, classes = encode(table.texts(column), lambda row: f"{table.where(row)}, {where}")
@@ -228,10 +242,42 @@ def _labels_of(table: Table, id_column: str | None, label_column: str | None, sp
     return _Labels(numbers, classes, ids, codes, table.path, table)
 
 
+def _find_targets(
+    x: _Features | None,
+    labels: Place | None,
+    id_column: str | None,
+    columns: Sequence[str],
+    split_column: str | None,
+) -> _Labels:
+    """Numbers to be predicted, from columns of the labels or of the features."""
+    if labels is not None:
+        check_file(Path(labels))
+        table = headed(Path(labels), (id_column, split_column, *columns))
+    elif x is None or x.table is None:
+        raise ValueError(f"target_columns={list(columns)}, but there is no table to find them in; pass labels=")
+    else:
+        table = x.table
+    values = np.array([_numbers_or_blank(table, table.find(column)) for column in columns]).T
+    codes = None if split_column is None else _codes(table, table.find(split_column))
+    return _Labels(values, None, node_ids(table, id_column), codes, table.path, table)
+
+
+def _numbers_or_blank(table: Table, column: int) -> list[float]:
+    found: list[float] = []
+    for row, text in enumerate(table.texts(column)):
+        blank = text.strip().lower() in BLANK - {"-1", "-1.0"}
+        if not blank and not is_number(text):
+            raise ValueError(
+                f"{table.where(row)}, {table.label(column)}: {text!r} is no number to predict; for classes use label_column"
+            )
+        found.append(float("nan") if blank else float(text))
+    return found
+
+
 def _label_place(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> int:
     if label_column is not None:
         return table.find(label_column)
-    taken = {_id_place(table, id_column), None if split_column is None else table.find(split_column)}
+    taken = {id_place(table, id_column), None if split_column is None else table.find(split_column)}
     left = [c for c in range(len(table.columns)) if c not in taken]
     if table.header is None and len(table.columns) <= 2:
         return len(table.columns) - 1
@@ -253,45 +299,6 @@ def _codes(table: Table, column: int) -> Array:
     return codes
 
 
-def _headed(path: Path, named: Sequence[str | None], labels: bool = False) -> Table:
-    """A table with its header recognised: a first line that is not all numbers, or that names ids, labels or what was asked for."""
-    table = read_table(path)
-    if table.header is not None:
-        return table
-    first = table.first()
-    known = any(cell.lower() in (*IDS, *LABELS, "split") or cell in named for cell in first)
-    if known or (not labels and not all(is_number(cell) for cell in first)):
-        return table.with_header()
-    return table
-
-
-def _id_place(table: Table, id_column: str | None) -> int | None:
-    if id_column is not None:
-        return table.find(id_column)
-    if table.header is None:
-        return None
-    return next((c for c, name in enumerate(table.header) if name.lower() in IDS), None)
-
-
-def _ids(table: Table, id_column: str | None) -> list[str] | None:
-    place = _id_place(table, id_column)
-    return None if place is None else _unique(table, place)
-
-
-def _unique(table: Table, column: int) -> list[str]:
-    names = table.texts(column)
-    seen: dict[str, int] = {}
-    for row, node in enumerate(names):
-        if not node:
-            raise ValueError(f"{table.where(row)}, {table.label(column)}: the node's id is missing; mend the line")
-        if node in seen:
-            raise ValueError(
-                f"{table.where(row)}: node {node!r} stands in {table.where(seen[node]).split(', ')[-1]} already; keep one"
-            )
-        seen[node] = row
-    return names
-
-
 def _attribute_classes(path: Path, held: EdgeFile, column: str) -> _Labels:
     if held.nodes is None or not held.attributes:
         raise ValueError(f"label_column={column!r}, but there is no table to find it in; pass labels= or features=")
@@ -301,7 +308,7 @@ def _attribute_classes(path: Path, held: EdgeFile, column: str) -> _Labels:
 
 def _node_names(held: EdgeFile, x: _Features | None, y: _Labels | None) -> tuple[tuple[str, ...], str]:
     """The nodes in order, and the file that says so."""
-    for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else y.numbers.size)):
+    for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else len(y.numbers))):
         if part is not None and rows is not None and (part is x or part.ids is None):
             return tuple(part.ids) if part.ids is not None else tuple(map(str, range(rows))), part.path.name
     listed = [] if held.nodes is None else list(held.nodes)
@@ -338,13 +345,14 @@ def _spread(y: _Labels | None, place: dict[str, int], origin: str) -> tuple[Arra
     if y is None:
         return None, None
     if y.ids is None:
-        if y.numbers.size != len(place):
+        if len(y.numbers) != len(place):
             raise ValueError(
-                f"{y.path.name} has {y.numbers.size} labels for the {len(place)} nodes of {origin}; give one row per node, or an id column"
+                f"{y.path.name} has {len(y.numbers)} labels for the {len(place)} nodes of {origin}; give one row per node, or an id column"
             )
         return y.numbers, y.codes
     where = _places(y.ids, place, origin, y.where)
-    numbers = np.full(len(place), -1, dtype=np.int64)
+    blank = -1 if y.classes is not None else np.nan
+    numbers = np.full((len(place), *y.numbers.shape[1:]), blank, dtype=y.numbers.dtype)
     numbers[where] = y.numbers
     if y.codes is None:
         return numbers, None

@@ -57,6 +57,29 @@ def read_label_numbers(given: Any, nodes: int) -> tuple[Tensor, tuple[str, ...]]
     return torch.as_tensor(numbers), tuple(str(c) for c in range(int(numbers.max(initial=-1)) + 1))
 
 
+def read_targets(given: Any, nodes: int) -> Tensor:
+    """Numbers to be predicted, as float32 of shape (nodes, numbers), NaN for none.
+
+    Example:
+        >>> read_targets([1.5, None, 2.0], nodes=3).flatten()
+        tensor([1.5000,    nan, 2.0000])
+    """
+    raw = given.detach().cpu().numpy() if isinstance(given, Tensor) else given
+    try:
+        values = np.asarray(raw, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise TypeError("targets hold something that is no number; for classes give labels instead") from None
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2:
+        raise ValueError(f"targets have shape {values.shape}: expected one number, or a row of numbers, per node")
+    if values.shape[0] != nodes:
+        raise ValueError(f"{values.shape[0]} targets for {nodes} nodes; give one per node, NaN where there is none")
+    if np.isinf(values).any():
+        row = int(np.argwhere(np.isinf(values))[0][0])
+        raise ValueError(f"the target of node {row} is infinite; targets are numbers, or NaN where there is none")
+    return torch.tensor(values)
+
+
 def encode(values: Sequence[str | None], where: Callable[[int], str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
     """Class names as numbers in sorted order (numerical order where all names are whole numbers), -1 for blanks.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from unspool.datasets import splits
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.features import identity, read_features
-from unspool.datasets.labels import encode, read_label_numbers
+from unspool.datasets.labels import encode, read_label_numbers, read_targets
 from unspool.datasets.split import Split
 from unspool.graph.edges import merge, read_edge_index, read_weights
 
@@ -28,6 +28,8 @@ def from_tensors(
     edge_weight: Any = None,
     classes: Sequence[str] | None = None,
     names: Sequence[Hashable] | None = None,
+    targets: Any = None,
+    feature_names: Sequence[str] | None = None,
     split: Splitting = None,
     name: str = "own data",
 ) -> Dataset:
@@ -41,7 +43,10 @@ def from_tensors(
         edge_weight: one non-negative number per edge.
         classes: names of the classes, where labels are numbers.
         names: the nodes' own names, in order.
-        split: a :class:`Split` or a function from data sets to splits; else 60/20/20 % of each class, seed 0.
+        targets: numbers to be predicted instead of classes, one or a row per node; NaN where a node has none.
+        feature_names: the names of the features' columns.
+        split: a :class:`Split` or a function from data sets to splits; else 60/20/20 % of each class (of the nodes that have
+            targets), seed 0.
         name: what the set is called.
 
     Example:
@@ -57,7 +62,7 @@ def from_tensors(
     """
     known = _names(names)
     read = None if features is None else read_features(features, known)
-    count = _count(read, labels, known, nodes)
+    count = _count(read, labels, targets, known, nodes)
     index, count = read_edge_index(_writable(edge_index), count)
     weight = None if edge_weight is None else read_weights(_writable(edge_weight), index.shape[1])
     index, weight, notes = _merged(index, weight, count)
@@ -71,7 +76,11 @@ def from_tensors(
     else:
         numbers, named = read_label_numbers(labels, count)
     named = named if classes is None else tuple(str(c) for c in classes)
-    made = Dataset(name, index, read, numbers, named, None, weight, known, notes)
+    aims = None if targets is None else read_targets(targets, count)
+    columns = None if feature_names is None else tuple(str(c) for c in feature_names)
+    if columns is not None and len(columns) != read.shape[1]:
+        raise ValueError(f"{len(columns)} names for {read.shape[1]} features; give one per column")
+    made = Dataset(name, index, read, numbers, named, None, weight, known, notes, targets=aims, feature_names=columns)
     return _with_split(made, split)
 
 
@@ -201,6 +210,11 @@ def _writable(given: Any) -> Any:
 def _with_split(made: Dataset, split: Splitting) -> Dataset:
     if split is not None:
         return made.with_split(split)
+    if made.targets is not None:
+        known = int((made.strata >= 0).sum())
+        if known < 5:
+            raise ValueError(f"{made.name}: {known} nodes have targets, too few to train, choose and test on")
+        return made.with_split(lambda dataset: splits.random(dataset.strata, seed=0))
     if int(made.labels.max()) < 0:
         return made
     counts = np.bincount(made.labels[made.labels >= 0].numpy(), minlength=len(made.classes))
@@ -225,13 +239,13 @@ def _names(names: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
     return tuple(names)
 
 
-def _count(features: Any, labels: Any, names: Sequence[Any] | None, nodes: int | None) -> int | None:
+def _count(features: Any, labels: Any, targets: Any, names: Sequence[Any] | None, nodes: int | None) -> int | None:
     """How many nodes there are, from the first thing that tells."""
     if nodes is not None:
         return int(nodes)
     if features is not None:
         return int(features.shape[0])
-    return len(labels) if labels is not None else None if names is None else len(names)
+    return next((len(given) for given in (labels, targets, names) if given is not None), None)
 
 
 def _merged(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:

@@ -36,6 +36,7 @@ __all__ = [
     "public",
     "random",
     "recorded",
+    "repetition",
 ]
 
 
@@ -186,9 +187,9 @@ def by_name(dataset: Dataset, text: str, seed: int = 0) -> Split:
     except ValueError:
         numbers = [math.nan]
     drawers: dict[str, Callable[..., Split]] = {
-        "per-class": lambda *n: per_class(dataset.labels, *map(int, n), seed=seed),
+        "per-class": lambda *n: per_class(dataset.strata, *map(int, n), seed=seed),
         "legacy": lambda *n: legacy_per_class(dataset, *map(int, n), seed=seed),
-        "random": lambda *n: random(dataset.labels, n if n else (0.6, 0.2, 0.2), seed=seed),
+        "random": lambda *n: random(dataset.strata, n if n else (0.6, 0.2, 0.2), seed=seed),
     }
     if (
         kind in drawers
@@ -200,6 +201,34 @@ def by_name(dataset: Dataset, text: str, seed: int = 0) -> Split:
         return recorded(dataset, kind)
     have = [*dataset.recorded, "per-class", "per-class:20/30", "legacy", "random", "random:0.6/0.2/0.2"]
     raise ValueError(f"no split {text!r} for {dataset.name}; choose one of {', '.join(have)}")
+
+
+def repetition(dataset: Dataset, number: int) -> Split:
+    """The split of the n-th repetition of an experiment, counted from 0.
+
+    Random splits are drawn anew, recorded ones (``fold-0``, ``geom-gcn-0``) follow one another, and a split that stands alone,
+    such as Planetoid's public one, stays.
+
+    Example:
+        >>> from unspool import datasets
+        >>> data = datasets.load("citeseer")
+        >>> repetition(data, 3).hash == data.split.hash  # public: always the same
+        True
+        >>> drawn = data.with_split(lambda d: per_class(d.labels, seed=5))
+        >>> repetition(drawn, 0).hash == drawn.split.hash, repetition(drawn, 3).seed
+        (True, 8)
+    """
+    split = dataset.split
+    if split is None:
+        raise ValueError(f"{dataset.name} has no split to repeat; give it one with data.with_split(...)")
+    kind, _, sizes = split.name.partition(" ")
+    if split.seed is not None and kind in ("per-class", "legacy", "random") and "restricted" not in split.name:
+        return by_name(dataset, f"{kind}:{sizes}" if sizes else kind, seed=split.seed + number)
+    stem, _, place = split.name.rpartition("-")
+    if place.isdecimal() and split.name in dataset.recorded:
+        many = sum(name.rpartition("-")[0] == stem for name in dataset.recorded)
+        return recorded(dataset, f"{stem}-{(int(place) + number) % many}")
+    return split
 
 
 def _members(labels: Tensor) -> dict[int, Tensor]:

@@ -13,13 +13,13 @@ scikit-learn cuts data sets into rows, and a graph cannot be cut so. For ``GridS
 features and graph to the estimator and pass node ids as X: see :class:`NodeClassifier` and :class:`NodeSplit`.
 """
 
-try:
-    import sklearn as _sklearn
-except ModuleNotFoundError as missing:
+import importlib.util
+
+if importlib.util.find_spec("sklearn") is None:
     raise ModuleNotFoundError(
         "unspool.estimator stands on scikit-learn, which is not installed: pip install 'unspool[sklearn]'",
-        name=missing.name,
-    ) from missing
+        name="sklearn",
+    )
 
 from unspool.estimator.classifier import NodeClassifier
 from unspool.estimator.denoiser import GraphDenoiser

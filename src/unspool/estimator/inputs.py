@@ -46,7 +46,8 @@ def read_signal(given: Any) -> Array:
     signal = np.asarray(_numbers(given))
     if signal.dtype.kind not in "fiub":
         raise TypeError(f"x holds {signal.dtype}: expected real numbers")
-    signal = signal.astype(signal.dtype if signal.dtype in (np.float32, np.float64) else np.float64, copy=False)
+    if signal.dtype != np.float32:
+        signal = signal.astype(np.float64, copy=False)
     if signal.ndim not in (1, 2) or signal.size == 0:
         raise ValueError(f"x has shape {signal.shape}: expected (nodes,) or (nodes, features), at least one of each")
     check_finite(signal if signal.ndim == 2 else signal[:, None])

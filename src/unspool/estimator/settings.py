@@ -41,7 +41,8 @@ class OpenSettings(BaseEstimator):
         if not callable(self.model):
             raise TypeError(f"model={self.model!r}: expected a class such as unspool.models.APPNP")
         self._check_settings()
-        return self.model(in_features, out_features, **self._settings)
+        make: Any = self.model
+        return make(in_features, out_features, **self._settings)
 
     def _check_settings(self) -> None:
         taken = list(inspect.signature(self.model).parameters.values())[2:]  # after in_features and out_features
@@ -56,6 +57,6 @@ class OpenSettings(BaseEstimator):
                     f"{', '.join(self._get_param_names())}"
                 )
         for parameter in taken:
-            if parameter.name in known and parameter.default is parameter.empty:
-                if parameter.name not in self._settings:
-                    raise TypeError(f"{model} needs the setting {parameter.name!r}: give it to {me}")
+            needed = parameter.name in known and parameter.default is parameter.empty
+            if needed and parameter.name not in self._settings:
+                raise TypeError(f"{model} needs the setting {parameter.name!r}: give it to {me}")

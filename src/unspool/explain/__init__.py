@@ -9,7 +9,7 @@ from unspool.explain.explain import explain
 from unspool.explain.explanation import Explanation, Parts
 from unspool.explain.node import find_node
 from unspool.explain.plot import plot
-from unspool.explain.score import Against, Score
+from unspool.explain.score import Against, Outputs, Score
 from unspool.explain.split import Method, Split
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Explanation",
     "Features",
     "Method",
+    "Outputs",
     "Parts",
     "Score",
     "Split",

@@ -23,7 +23,8 @@ class Change:
     Attributes:
         before: z, what the encoder makes of the node's own features, shape (channels,), float64.
         after: h, what the denoiser makes of z and the graph.
-        alone: the outputs of the same network on the node alone, all its edges cut (its self-loop stays).
+        alone: the outputs of the same network on the node alone, all its edges cut (its self-loop stays); None for
+            networks with numbers of their own per node or edge, which run on no other graph.
 
     Example:
         >>> import torch
@@ -34,7 +35,7 @@ class Change:
 
     before: Tensor
     after: Tensor
-    alone: Tensor
+    alone: Tensor | None
 
     @property
     def comparable(self) -> bool:

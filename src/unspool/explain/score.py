@@ -21,6 +21,13 @@ class Against(Enum):
     RUNNER_UP = "runner-up"
 
 
+class Outputs(Enum):
+    """What the outputs of a model are: ``CLASSES``, scores of which the largest wins, or ``NUMBERS``, each for itself."""
+
+    CLASSES = "classes"
+    NUMBERS = "numbers"
+
+
 @dataclass(frozen=True, eq=False)
 class Score:
     """What is explained: ``outputs[target]``, or ``outputs[target] − outputs[against]``.
@@ -29,7 +36,8 @@ class Score:
         outputs: all outputs of the node, shape (classes,), float64.
         target: the explained class; the predicted one unless asked otherwise.
         against: the class it is compared with, or None.
-        names: the classes' names.
+        names: the classes' names, or the numbers'.
+        kind: whether outputs are scores of classes, or numbers.
 
     Example:
         >>> import torch
@@ -42,6 +50,7 @@ class Score:
     target: int
     against: int | None
     names: tuple[str, ...]
+    kind: Outputs = Outputs.CLASSES
 
     @property
     def value(self) -> float:
@@ -56,10 +65,10 @@ class Score:
     @property
     def probabilities(self) -> Tensor | None:
         """The softmax of the outputs, or the logistic function of a single one that stands for two classes."""
+        if self.kind is Outputs.NUMBERS:
+            return None
         if self.outputs.numel() > 1:
             return torch.softmax(self.outputs, 0)
-        if len(self.names) < 2:
-            return None
         up = torch.sigmoid(self.outputs)
         return torch.cat([1 - up, up])
 
@@ -70,33 +79,52 @@ class Score:
 
     def __str__(self) -> str:
         if self.outputs.numel() == 1:
-            return "the output" if len(self.names) < 2 else f"the output (positive: {self.names[1]})"
-        text = f"the score of {self.names[self.target]}"
+            return "the output" if self.kind is Outputs.NUMBERS else f"the output (positive: {self.names[1]})"
+        what = "the score of" if self.kind is Outputs.CLASSES else "the output"
+        text = f"{what} {self.names[self.target]}"
         return text if self.against is None else f"{text} minus that of {self.names[self.against]}"
 
 
 def choose(
-    outputs: Tensor, target: int | None = None, against: int | Against | None = None, classes: Sequence[str] | None = None
+    outputs: Tensor,
+    target: int | None = None,
+    against: int | Against | None = None,
+    classes: Sequence[str] | None = None,
+    kind: Outputs = Outputs.CLASSES,
 ) -> Score:
     """Decide what is explained, and refuse what a model does not have."""
     values = outputs.detach().to("cpu", torch.float64)
     if not bool(torch.isfinite(values).all()):
-        raise ValueError("the outputs at this node are not finite: training has diverged; explain an earlier checkpoint")
+        raise ValueError(
+            "the outputs at this node are not finite: training has diverged; explain an earlier checkpoint"
+        )
     count = values.numel()
     names = class_names(count, classes)
+    if len(names) == 1:
+        kind = Outputs.NUMBERS
     if count == 1 and (against is not None or target not in (None, 0)):
-        raise ValueError("the model has one output, so there is no other class to compare with; leave target and against out")
-    best = int(values.argmax()) if target is None else _checked(target, count, "target")
-    if against is Against.RUNNER_UP:
+        raise ValueError(
+            "the model has one output, so there is no other to choose or to compare with; leave target and against out"
+        )
+    best = int(values.argmax()) if kind is Outputs.CLASSES else 0
+    best = best if target is None else _checked(target, count, "target")
+    other = _compared(values, best, against, kind)
+    return Score(values, best, other, names, kind)
+
+
+def _compared(values: Tensor, best: int, against: int | Against | None, kind: Outputs) -> int | None:
+    if against is None:
+        return None
+    if isinstance(against, Against):
+        if kind is Outputs.NUMBERS:
+            raise ValueError("numbers have no runner-up; give the output to compare with by its place")
         others = values.clone()
         others[best] = -torch.inf
-        return Score(values, best, int(others.argmax()), names)
-    if isinstance(against, Against) or against is None:
-        return Score(values, best, None, names)
-    other = _checked(against, count, "against")
+        return int(others.argmax())
+    other = _checked(against, values.numel(), "against")
     if other == best:
         raise ValueError(f"against={other} is the explained class itself; choose another, or Against.RUNNER_UP")
-    return Score(values, best, other, names)
+    return other
 
 
 def class_names(outputs: int, classes: Sequence[str] | None) -> tuple[str, ...]:
@@ -115,7 +143,7 @@ def predictions(outputs: Tensor) -> Tensor:
 
 def _checked(number: int, count: int, what: str) -> int:
     if isinstance(number, bool) or not 0 <= number < count:
-        raise ValueError(f"{what}={number}: classes are counted from 0 to {count - 1}")
+        raise ValueError(f"{what}={number}: outputs are counted from 0 to {count - 1}")
     return int(number)
 
 

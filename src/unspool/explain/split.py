@@ -67,10 +67,7 @@ class Split:
 def split_polynomial(z: Tensor, operator: Operator, node: int, found: Hops, head: Head) -> Split:
     """Σₖ pₖ(A) Z cₖ, one row of it: as many sparse products with a single column as there are hops."""
     c, w = found.coefficients, head.weight
-    if c.ndim == 1:
-        directions = w[:, None] * c
-    else:
-        directions = (c * w).T if c.ndim == 2 else (c @ w).T
+    directions = w[:, None] * c if c.ndim == 1 else (c * w).T if c.ndim == 2 else (c @ w).T
     rows = _rows(operator, node, c.shape[0], found.basis)
     powers = found.basis is Basis.POWERS
     at_zero = torch.tensor([float(k == 0) if powers else math.cos(k * math.pi / 2) for k in range(c.shape[0])])
@@ -116,8 +113,7 @@ def split_gradient(
     leaf = z.detach().clone().requires_grad_()
     with torch.enable_grad():
         value = score.of(p_pos(propagation(leaf, graph))[node])
-        (slope,) = torch.autograd.grad(value, leaf, allow_unused=True)
-    slope = torch.zeros_like(leaf) if slope is None else slope
+        (slope,) = torch.autograd.grad(value, leaf, allow_unused=True, materialize_grads=True)
     slope, plain = (t.detach().to("cpu", torch.float64) for t in (slope, leaf))
     seen = (slope != 0).any(1)
     seen[node] = True

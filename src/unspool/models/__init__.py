@@ -17,7 +17,7 @@ from unspool.models.jknet import Combine, JKNet
 from unspool.models.mlp import MLP
 from unspool.models.model import Model
 from unspool.models.ppnp import PPNP
-from unspool.models.presets import Preset, preset
+from unspool.models.presets import Preset, has_preset, preset
 from unspool.models.sgc import SGC, Side
 from unspool.models.ugdgnn import UGDGNN, Channels, Layers, Mixing
 
@@ -26,5 +26,5 @@ MODELS: tuple[type[Model], ...] = (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, 
 
 __all__ = [
     "APPNP", "DAGNN", "GCN", "GCNII", "GPRGNN", "MLP", "MODELS", "PPNP", "SGC", "UGDGNN", "AirGNN", "Channels", "Combine", "HopStart",
-    "IdentityMapping", "JKNet", "Layers", "Mixing", "Model", "Preset", "Side", "load", "preset", "save",
+    "IdentityMapping", "JKNet", "Layers", "Mixing", "Model", "Preset", "Side", "has_preset", "load", "preset", "save",
 ]  # fmt: skip

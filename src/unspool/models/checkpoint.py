@@ -108,6 +108,7 @@ def describe(model: Model | Origin) -> dict[str, Any]:
         "out_features": model.out_features,
         "settings": {name: _plain(value) for name, value in model.settings.items()},
         "origin": describe(origin) if isinstance(origin, Origin) else origin,
+        "exact": bool(getattr(model, "exact", False)),
     }
 
 
@@ -115,7 +116,11 @@ def _built(content: dict[str, Any]) -> Model:
     kind = _MODELS[content["model"]]
     widths = (content["in_features"], content["out_features"])
     settings = {name: _value(value) for name, value in content["settings"].items()}
-    origin = content["origin"]
+    made = _unsolved(kind, widths, settings, content["origin"])
+    return made.implicit() if content.get("exact", False) else made
+
+
+def _unsolved(kind: type[Model], widths: tuple[int, int], settings: dict[str, Any], origin: Any) -> Model:
     if origin == "filter":
         return ugdgnn.filter_shell(widths[0], settings["depth"], settings["basis"])
     if origin is not None:

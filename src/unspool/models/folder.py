@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from unspool.files import write_whole
-from unspool.models.checkpoint import FORMAT, build_again, check_device, describe
+from unspool.models.checkpoint import FORMAT, build_again, check_device, describe, load
 from unspool.models.model import Model
 
 CARD = "model.json"
@@ -78,7 +78,32 @@ def load_folder(folder: str | os.PathLike[str], device: torch.device | str = "cp
         raise FileNotFoundError(f"{place} holds no weights: {weights.name} is missing") from None
     except SafetensorError:
         raise ValueError(f"{weights} is damaged; train again or restore it") from None
-    return build_again(card, state, str(place), device), card
+    model = build_again(card, state, str(place), device)
+    model.card = card
+    return model, card
+
+
+def load_trained(place: str | os.PathLike[str], device: torch.device | str = "cpu") -> Model:
+    """Read a trained model, in evaluation mode: a folder, or a file that :func:`~unspool.models.save` wrote.
+
+    ``model.card`` says what the folder knows: the data, its classes, the preset, the metrics.
+
+    Example:
+        >>> import tempfile, unspool as us
+        >>> from unspool.models.folder import save_folder
+        >>> place = save_folder(us.models.SGC(5, 3), tempfile.mkdtemp(), data={"classes": ["a", "b", "c"]})
+        >>> us.load(place).card["data"]["classes"]
+        ['a', 'b', 'c']
+    """
+    found = Path(place)
+    if found.is_file():
+        return load(found, device)
+    if not found.exists():
+        raise FileNotFoundError(f"there is no model {found}; give the folder or the file that it was saved to")
+    seeds = sorted(p.parent.name for p in found.glob(f"seed*/{CARD}"))
+    if seeds and not (found / CARD).is_file():
+        raise ValueError(f"{found} holds {len(seeds)} models; take one of them, such as {found / seeds[0]}")
+    return load_folder(found, device)[0]
 
 
 def _version() -> str:

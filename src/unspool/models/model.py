@@ -8,15 +8,19 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from unspool.graph import Graph
+from unspool.graph import Graph, ring
 from unspool.graph.door import graph_of
 from unspool.objective import Objective
 from unspool.ops.features import SparseFeatures, features_of
+from unspool.refusal import Refusal
+from unspool.spectral.reading import width_of
+from unspool.unroll import Implicit, Unrolled, unroll
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,10 @@ class Model(nn.Module):
     reading: str = ""
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
     origin: Origin | str | None = None
+    #: Whether :meth:`implicit` put the exact minimiser in the place of the K steps.
+    exact: bool = False
+    #: What is known about a model that was loaded from a folder: data, classes, preset, metrics.
+    card: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, in_features: int, out_features: int, **settings: Any) -> None:
         super().__init__()
@@ -103,6 +111,46 @@ class Model(nn.Module):
                 role = "first" if first and name.startswith(layer) else "linear"
             groups.setdefault(role, []).append(parameter)
         return groups
+
+    def implicit(self) -> Model:
+        """Solve the denoising problem exactly instead of taking K steps, and train through its optimality condition.
+
+        The other lower level of the bilevel problem: gradients are those of the minimiser itself, and memory is that of one
+        step. Changes this model and returns it. Refused where there is no single problem with a minimiser: coefficients that
+        differ from layer to layer, no fidelity term, no objective at all.
+
+        Example:
+            >>> import torch, unspool as us
+            >>> x, graph = torch.eye(5), us.graph.ring(5)
+            >>> appnp = us.models.APPNP(5, 3, depth=200).eval()
+            >>> steps = appnp(x, graph)
+            >>> torch.allclose(appnp.implicit()(x, graph), steps, atol=1e-5)
+            True
+            >>> us.models.GPRGNN(5, 3).implicit()
+            Traceback (most recent call last):
+                ...
+            unspool.refusal.Refusal: GPRGNN cannot be solved exactly: its layers do not share one problem with a minimiser; ...
+        """
+        name, net = type(self).__name__, self.propagation
+        if not isinstance(net, Unrolled) or net.between is not None or any(leaf.per_layer for leaf in net.leaves):
+            raise Refusal(
+                f"{name} cannot be solved exactly: its layers do not share one problem with a minimiser; take APPNP or PPNP, "
+                "or keep the unrolled steps"
+            )
+        if isinstance(net.adjoint, Implicit):
+            return self
+        try:
+            made = unroll(net.objective, net.algorithm, net.depth, net.start, Implicit(), net.between)
+            where = next(self.parameters())
+            made(
+                torch.zeros(3, width_of(self), dtype=where.dtype, device=where.device).requires_grad_(),
+                ring(3).to(where.device).to(where.dtype),
+            )
+        except Refusal as problem:
+            raise Refusal(f"{name} cannot be solved exactly: {problem}") from None
+        made.load_state_dict(net.state_dict())
+        self.propagation, self.exact = made.to(where.device, where.dtype), True
+        return self
 
     def extra_repr(self) -> str:
         """The denoising problem."""

@@ -18,7 +18,7 @@ class Preset:
 
     Attributes:
         model: the class.
-        name: ``paper`` or ``official``.
+        name: ``paper``, ``official`` or ``default``.
         dataset: which column it was read from.
         settings: keyword arguments of the model.
         rate: learning rate of Adam.
@@ -98,7 +98,8 @@ def preset(model: Any, dataset: str, name: str = "paper") -> Preset:
     Args:
         model: the class, such as ``us.models.GPRGNN``.
         dataset: ``cora``, ``citeseer``, ``pubmed``, ``cs``, ``physics``, ``photo`` or ``arxiv``.
-        name: ``paper`` (Table 4; models without a column get the paper's grid in ``search``) or ``official``.
+        name: ``paper`` (Table 4; models without a column get the paper's grid in ``search``), ``official``, or ``default``
+            for any data: the model's own defaults, rate 0.01, decay 5e-4 on weight matrices, and patience.
 
     Example:
         >>> import unspool as us
@@ -108,14 +109,32 @@ def preset(model: Any, dataset: str, name: str = "paper") -> Preset:
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise TypeError(f"{model!r} is no model class; give one such as models.GPRGNN")
-    data = dataset.lower().removeprefix("ogbn-").replace("coauthor-", "").replace("amazon-", "")
+    if name.lower() == "default":
+        return _default(model, dataset)
+    data = _column(dataset)
     if data not in tables.DATASETS:
-        raise ValueError(f"no preset for the dataset {dataset!r}; there are presets for {', '.join(tables.DATASETS)}")
+        raise ValueError(
+            f"no preset {name!r} for the dataset {dataset!r}; there are presets for {', '.join(tables.DATASETS)}; 'default' fits any"
+        )
     if name.lower() == "paper":
         return _paper(model, data)
     if name.lower() == "official":
         return _official(model, data)
-    raise ValueError(f"no preset called {name!r}: there are 'paper' and 'official'")
+    raise ValueError(f"no preset called {name!r}: there are 'paper', 'official' and 'default'")
+
+
+def has_preset(dataset: str) -> bool:
+    """Whether ``paper`` and ``official`` know a dataset.
+
+    Example:
+        >>> has_preset("Cora"), has_preset("texas")
+        (True, False)
+    """
+    return _column(dataset) in tables.DATASETS
+
+
+def _column(dataset: str) -> str:
+    return dataset.lower().removeprefix("ogbn-").replace("coauthor-", "").replace("amazon-", "")
 
 
 def _paper(model: type[Model], data: str) -> Preset:
@@ -140,6 +159,15 @@ def _paper(model: type[Model], data: str) -> Preset:
     return Preset(
         model, "paper", data, settings, rate, dict.fromkeys(("first", "linear", "convolution", "gate"), decay),
         epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.unstated(model.__name__),
+    )  # fmt: skip
+
+
+def _default(model: type[Model], data: str) -> Preset:
+    """For data that no one has tuned on: defaults of the model, a usual rate, and patience instead of a number of epochs."""
+    decay = dict.fromkeys(("first", "linear", "convolution", "gate"), 5e-4)
+    return Preset(
+        model, "default", data, {}, 0.01, decay, epochs=1000, select=Select.VALIDATION_LOSS, stop=Stop.PATIENCE, patience=100,
+        normalise_features=False,
     )  # fmt: skip
 
 

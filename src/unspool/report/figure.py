@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 from collections.abc import Callable, Generator, Sequence
@@ -16,7 +17,7 @@ from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
 COLOURS = {BLUE: "blue", ORANGE: "orange", GREEN: "green", GREY: "grey", PALE: "pale"}
 
 #: Inches, at 72 units each: on a phone a panel is as wide as the page and its letters keep their size.
-SIZE = (5.0, 3.7)
+SIZE = (4.6, 3.5)
 
 MISSING = "Figures are left out because matplotlib is not installed: pip install 'unspool[plot]', then write the report again."
 
@@ -72,7 +73,7 @@ class Figure:
 def can_draw() -> bool:
     """Whether matplotlib is here."""
     try:
-        import matplotlib.figure  # noqa: F401
+        importlib.import_module("matplotlib.figure")
     except ImportError:
         return False
     return True
@@ -97,6 +98,7 @@ def inline(svg: str, name: str, label: str) -> str:
         text = re.sub(colour, f"var(--{variable})", text, flags=re.I)
     text = re.sub(r"#000000|\bblack\b", "currentColor", text)
     text = re.sub(r"font: ?([\d.]+px)[^;\"]*", r"font-size: \1", text)
+    text = re.sub(r"font-family:[^;\"]*;? ?| transform=\"rotate\(-0 [^\"]*\"", "", text)
     text = re.sub(r' d="[^"]*"', lambda d: _short(d.group()), text)
     text = re.sub(r' (x|y)="-?\d+\.\d+"', lambda place: _short(place.group()), text)
     text = re.sub(r"<g>\s*</g>|<defs>\s*</defs>", "", text)

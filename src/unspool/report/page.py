@@ -12,6 +12,9 @@ from typing import Protocol
 
 from unspool.report.text import Mark, clean, to_html, to_markdown
 
+#: What stands lower: a word, or parentheses and what they hold, to three levels.
+_LOW = re.compile(r"_(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|[^\s()_]+)")
+
 
 class Block(Protocol):
     """Anything that can stand in a section: a paragraph, a table, a figure."""
@@ -60,8 +63,8 @@ class Maths:
 
     def html(self) -> str:
         """Real text, in a font with the signs of mathematics."""
-        parts = re.split(r"_(\([^()]*\)|[^\s()_]+)", clean(self.text))
-        low = [f"<sub>{to_html(p.removeprefix('(').removesuffix(')'))}</sub>" for p in parts[1::2]]
+        parts = _LOW.split(clean(self.text))
+        low = [f"<sub>{to_html(p[1:-1] if p.startswith('(') else p)}</sub>" for p in parts[1::2]]
         inner = "".join(to_html(p) + (low[k] if k < len(low) else "") for k, p in enumerate(parts[::2]))
         return f'<p class="maths">{inner}</p>'
 

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,10 @@ class Job:
         cut = [s.name for s in alike if s.interrupted]
         said: list[str] = []
         if other:
+            verb, count = ("differs", "does") if len(other) == 1 else ("differ", "do")
             said.append(
-                f"{_seeds(other)} differ{'s' if len(other) == 1 else ''} from seed {self.first.name} in model, settings, preset or data, "
-                "and does not count below.".replace("does", "does" if len(other) == 1 else "do")
+                f"{_seeds(other)} {verb} from seed {self.first.name} in model, settings, preset, task or data, and {count} not count "
+                "below: an earlier job may have left it here."
             )
         if cut and len(cut) == len(alike):
             said.append("No seed was trained to its end: the numbers are those of the best epochs so far.")
@@ -156,38 +158,38 @@ def _read_seed(name: str, place: Path) -> Seed:
         raise type(problem)(f"cannot read {place / CARD}: {problem.strerror}") from None
     if not isinstance(card, dict) or not isinstance(card.get("model"), str):
         raise ValueError(f"{place / CARD} is damaged; train this seed again, or move its folder away")
-    seed = Seed(name, place, card)
-    called = seed.metric("seed")
-    name = f"{called:g}" if called is not None else name if name else place.resolve().name
-    history, trouble = _read_history(place / HISTORY)
-    return Seed(name, place, card, history, trouble)
+    if not name:  # a single model; the folder's own name where the card does not tell the seed
+        called = Seed(name, place, card).metric("seed")
+        name = place.resolve().name if called is None else f"{called:g}"
+    return Seed(name, place, card, *_read_history(place / HISTORY))
 
 
 def _read_history(file: Path) -> tuple[tuple[Epoch, ...], str | None]:
     """The epochs, or half a sentence that says what is wrong with the file; a file that is not there is no trouble."""
     if not file.is_file():
         return (), None
-    epochs: list[Epoch] = []
+    line = 1
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines)
             missing = [c for c in _COLUMNS if c not in (reader.fieldnames or [])]
             if missing:
                 return (), f"{HISTORY} has no column {', '.join(missing)}"
-            for row in reader:
-                epochs.append(_epoch(lambda name, row=row: row[name]))
+            epochs: list[Epoch] = []
+            for line, row in enumerate(reader, 2):  # noqa: B007 (the error below names it)
+                epochs += [_epoch(row)]
     except (ValueError, TypeError, OverflowError, csv.Error):
-        return (), f"line {len(epochs) + 2} of {HISTORY} cannot be read"
+        return (), f"line {line} of {HISTORY} cannot be read"
     except OSError as problem:
         return (), f"{HISTORY} cannot be read ({problem.strerror})"
-    if any(b.epoch <= a.epoch for a, b in zip(epochs, epochs[1:], strict=False)):
+    if any(b.epoch <= a.epoch for a, b in pairwise(epochs)):
         return (), f"the epochs of {HISTORY} do not rise"
     return tuple(epochs), None
 
 
-def _epoch(entry: Callable[[str], str]) -> Epoch:
-    values = [float("nan") if entry(c) == "" else float(entry(c)) for c in _COLUMNS[1:]]
-    return Epoch(int(float(entry("epoch"))), *values)
+def _epoch(row: Mapping[str, str]) -> Epoch:
+    values = [float("nan") if row[c] == "" else float(row[c]) for c in _COLUMNS[1:]]
+    return Epoch(int(float(row["epoch"])), *values)
 
 
 def _seeds(names: list[str] | tuple[str, ...]) -> str:

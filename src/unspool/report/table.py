@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from unspool.report.text import Tone, clean, to_html, to_markdown
 
@@ -23,6 +24,13 @@ class Cell:
     tone: Tone | None = None
 
 
+class Kind(Enum):
+    """What a table is for; also the name of its style."""
+
+    SORTABLE = "sortable"
+    FACTS = "facts"
+
+
 @dataclass(frozen=True)
 class Column:
     """A heading; columns of numbers stand to the right and are sorted as numbers."""
@@ -40,7 +48,8 @@ class Table:
         columns: the headings; words alone are columns of numbers.
         rows: one cell per column.
         foot: rows that stay at the end, such as means.
-        sortable: whether the headings sort (with JavaScript; without it the table is as it was written).
+        kind: whether the headings sort (with JavaScript; without it the table is as it was written), or whether it is a list of
+            facts whose headings nobody needs.
 
     Example:
         >>> table = Table("Scores", ["seed", "test"], [["0", Cell("70.1 %", 70.1)]], foot=[["mean", "70.1 %"]])
@@ -51,7 +60,7 @@ class Table:
         |---:|---:|
         | 0 | 70.1 % |
         | **mean** | **70.1 %** |
-        >>> "<caption>Scores</caption>" in table.html()
+        >>> "<caption><span>Scores</span></caption>" in table.html()
         True
     """
 
@@ -59,7 +68,7 @@ class Table:
     columns: Sequence[str | Column]
     rows: Sequence[Sequence[str | Cell]]
     foot: Sequence[Sequence[str | Cell]] = ()
-    sortable: bool = True
+    kind: Kind = Kind.SORTABLE
     _heads: list[Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -71,13 +80,14 @@ class Table:
 
     def html(self) -> str:
         """A table in a box of its own that scrolls sideways, and that a keyboard can reach."""
-        head = "".join(self._heading(c) for c in self._heads)
+        head = "".join(_heading(c) for c in self._heads)
         body = "\n".join(self._row(row) for row in self.rows)
         foot = "".join(self._row(row) for row in self.foot)
-        kind = ' class="sortable"' if self.sortable else ""
+        caption = to_html(self.caption)
         return (
-            f'<div class="scroll" role="region" aria-label="{to_html(self.caption)}" tabindex="0">\n'
-            f"<table{kind}>\n<caption>{to_html(self.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+            f'<div class="scroll {self.kind.value}" role="region" aria-label="{caption}" tabindex="0">\n'
+            f'<table class="{self.kind.value}">\n<caption><span>{caption}</span></caption>\n'
+            f"{'' if self.kind is Kind.FACTS else f'<thead><tr>{head}</tr></thead>'}\n"
             f"<tbody>\n{body}\n</tbody>{f'<tfoot>{foot}</tfoot>' if foot else ''}\n</table>\n</div>"
         )
 
@@ -86,19 +96,11 @@ class Table:
         lines = [f"**{to_markdown(self.caption)}**", ""]
         lines.append(_line([to_markdown(c.name) for c in self._heads]))
         lines.append("|" + "|".join("---:" if c.numbers else "---" for c in self._heads) + "|")
-        lines += [_line([to_markdown(_cell(c).text) for c in row]) for row in self.rows]
+        lines += [_line([_cell(c).text for c in row]) for row in self.rows]
         for row in self.foot:
-            words = [to_markdown(_cell(c).text) for c in row]
+            words = [_cell(c).text for c in row]
             lines.append(_line([f"**{w}**" if w else "" for w in words]))
         return "\n".join(lines)
-
-    def _heading(self, column: Column) -> str:
-        kind = "number" if column.numbers else "word"
-        name = to_html(column.name)
-        if not self.sortable:
-            return f'<th scope="col" class="{kind}">{name}</th>'
-        # Without JavaScript the button stays disabled, looks like text, and takes no focus.
-        return f'<th scope="col" class="{kind}" aria-sort="none"><button type="button" disabled>{name}</button></th>'
 
     def _row(self, row: Sequence[str | Cell]) -> str:
         cells: list[str] = []
@@ -119,7 +121,14 @@ def facts(caption: str, pairs: Sequence[tuple[str, str | Cell | None]]) -> Table
         ['name']
     """
     kept = [[name, value] for name, value in pairs if value is not None and clean(_cell(value).text)]
-    return Table(caption, [Column("fact", numbers=False), Column("value", numbers=False)], kept, sortable=False)
+    return Table(caption, [Column("", numbers=False), Column("", numbers=False)], kept, kind=Kind.FACTS)
+
+
+def _heading(column: Column) -> str:
+    kind = "number" if column.numbers else "word"
+    # Without JavaScript the button stays disabled, looks like text, and takes no focus.
+    button = f'<button type="button" disabled>{to_html(column.name)}</button>'
+    return f'<th scope="col" class="{kind}" aria-sort="none">{button}</th>'
 
 
 def _cell(entry: str | Cell) -> Cell:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from unspool.refusal import Refusal
 from unspool.train.epochs import Epochs, make_optimiser
 from unspool.train.plan import Plan
 from unspool.train.record import Epoch
@@ -18,7 +19,7 @@ from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
 from unspool.train.task import Task
 
 
-class Diverged(RuntimeError):
+class Diverged(Refusal):
     """The loss became NaN or infinite; the message names the epoch and the likely cause."""
 
 

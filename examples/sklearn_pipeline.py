@@ -1,0 +1,32 @@
+"""scikit-learn around a graph network: a pipeline, then a grid search over the nodes of CiteSeer."""
+
+import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+
+from unspool import datasets, models
+from unspool.estimator import NodeClassifier, NodeSplit
+
+data = datasets.load("citeseer")
+y = data.labels.numpy()
+train, valid, test = (part.numpy() for part in (data.split.train, data.split.valid, data.split.test))
+
+# Features of all nodes go through a pipeline; -1 marks the nodes whose labels it may not see.
+x = data.features.operator.to_scipy()
+labels = np.full(data.nodes, -1)
+labels[train], labels[valid] = y[train], y[valid]
+pipe = Pipeline([("svd", TruncatedSVD(64, random_state=0)), ("clf", NodeClassifier(models.APPNP, epochs=60))])
+pipe.fit(x, labels, clf__graph=data.graph, clf__valid=valid)
+print(f"pipeline of SVD and APPNP: test accuracy {np.mean(pipe.predict(x)[test] == y[test]):.3f}")
+
+# A search cuts X into rows, which a graph does not survive. So X is node ids, and the rest is bound to the estimator.
+clf = NodeClassifier(models.GPRGNN, epochs=40, rate=0.02, features=data.row_normalised().features, graph=data.graph)
+grid = {"depth": [2, 10], "dropout": [0.2, 0.6]}
+search = GridSearchCV(clf, grid, cv=NodeSplit(data.split))
+nodes = np.concatenate([train, valid])  # the search never hears of the test nodes
+search.fit(nodes, y[nodes])
+for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
+    print(f"  {params}: {score:.3f} on the validation nodes")
+print(f"chosen: {search.best_params_}, test accuracy {search.score(test, y[test]):.3f}")
+print(f"it solves {search.best_estimator_.objective_}")

@@ -1,0 +1,116 @@
+"""``unspool models`` and ``unspool datasets``: what there is."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from unspool import datasets, models
+from unspool.cli.wish import model_called
+
+
+def show_models(name: str | None, as_json: bool) -> None:
+    """All models, or one with its settings."""
+    chosen = models.MODELS if name is None else (model_called(name),)
+    records = [_model_record(kind) for kind in chosen]
+    if as_json:
+        for record in records:
+            click.echo(json.dumps(record, ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    if name is None:
+        table = Table("model", "minimises", "how")
+        for record in records:
+            table.add_row(record["model"], record["objective"], record["reading"])
+        console.print(table)
+        console.print("unspool models NAME shows its settings and presets")
+        return
+    _one_model(chosen[0], records[0], console)
+
+
+def _one_model(kind: type[models.Model], record: dict[str, Any], console: Console) -> None:
+    console.print(f"[bold]{record['model']}[/]  {record['about']}\nminimises  {record['objective']}", soft_wrap=True)
+    console.print(f"{record['reading']}\n", soft_wrap=True)
+    table = Table("setting", "default", "choices")
+    for setting, value in record["settings"].items():
+        table.add_row(setting, str(value["default"]), ", ".join(value["choices"]))
+    console.print(table)
+    presets = Table("preset", "set", "settings", "rate", "decay", "epochs")
+    for where in ("cora", "citeseer", "pubmed", "cs", "physics", "photo", "arxiv"):
+        for which in ("paper", "official"):
+            try:
+                how = models.preset(kind, where, which)
+            except ValueError:
+                continue
+            settings = ", ".join(f"{k} {v}" for k, v in how.settings.items())
+            decay = ", ".join(f"{k} {v:g}" for k, v in how.decay.items() if v)
+            presets.add_row(which, where, settings, f"{how.rate:g}", decay, str(how.epochs))
+    console.print(presets)
+
+
+def _model_record(kind: type[models.Model]) -> dict[str, Any]:
+    made = kind(4, 2)
+    settings = {
+        name: {
+            "default": p.default.name.lower() if isinstance(p.default, Enum) else p.default,
+            "choices": [c.name.lower() for c in type(p.default)] if isinstance(p.default, Enum) else [],
+        }
+        for name, p in inspect.signature(kind).parameters.items()
+        if name not in ("in_features", "out_features")
+    }
+    module = inspect.getmodule(kind)
+    about = ((module.__doc__ if module else None) or "").split("\n")[0]
+    return {
+        "model": kind.__name__, "about": about.partition(": ")[2], "objective": str(made.objective), "reading": made.reading,
+        "settings": settings,
+    }  # fmt: skip
+
+
+def show_datasets(name: str | None, data: Path | None, as_json: bool) -> None:
+    """All data sets and where they are, or one with its statistics."""
+    if name is not None:
+        _one_dataset(name, data, as_json)
+        return
+    entries = datasets.catalogue(data)
+    if as_json:
+        for entry in entries:
+            click.echo(json.dumps({"name": entry.name, "about": entry.about, "where": entry.where}))
+        return
+    table = Table("name", "what it is", "where")
+    for entry in entries:
+        table.add_row(entry.name, entry.about, entry.where)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("unspool datasets NAME counts what is in it; --data DIR or UNSPOOL_DATA says where raw files lie")
+
+
+def _one_dataset(name: str, data: Path | None, as_json: bool) -> None:
+    found = datasets.load(name, root=data)
+    count = found.statistics()
+    if as_json:
+        values = {k: v for k, v in vars(count).items() if isinstance(v, int | float | str)}
+        split = None if found.split is None else {"name": found.split.name, "hash": found.split.hash}
+        click.echo(
+            json.dumps(
+                {"name": found.name, "hash": found.hash, **values, "split": split, "splits": list(found.recorded)}
+            )
+        )
+        return
+    click.echo(f"{found}\n")
+    for key, value in vars(count).items():
+        if isinstance(value, int | float):
+            click.echo(
+                f"{key.replace('_', ' '):24} {value:.4g}"
+                if isinstance(value, float)
+                else f"{key.replace('_', ' '):24} {value}"
+            )
+    click.echo(f"{'classes':24} {', '.join(found.classes)}")
+    click.echo(f"{'splits in the files':24} {', '.join(found.recorded) if found.recorded else 'none'}")
+    click.echo(f"{'content':24} {found.hash}")

@@ -1,0 +1,140 @@
+"""``unspool predict``: classes, probabilities or numbers for the nodes of a graph, as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import torch
+from torch import Tensor
+
+from unspool.cli.source import Source, data_of
+from unspool.cli.tables import check_table, write_table
+from unspool.models import Model
+from unspool.models.folder import CARD, load_trained
+
+
+def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_json: bool) -> None:
+    """Load, predict, write."""
+    check_table(out)
+    models = _models(checkpoint, device)
+    card = models[0].card
+    data = data_of(card, source)
+    _check_fits(models[0], data, checkpoint)
+    output = _output(models, data, device, card)
+    chosen = _chosen(data, only)
+    columns = _columns(output, card)
+    names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
+    table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
+    table.update({name: values[chosen.numpy()] for name, values in columns.items()})
+    write_table(out, table)
+    _say(out, table, data, models, as_json, chosen, card)
+
+
+def _models(checkpoint: Path, device: str) -> list[Model]:
+    """One model, or all the seeds of a folder."""
+    seeds = sorted(checkpoint.glob(f"seed*/{CARD}"), key=lambda p: (len(p.parent.name), p.parent.name))
+    if (checkpoint / CARD).is_file() or not seeds:
+        return [load_trained(checkpoint, device)]
+    found = [load_trained(place.parent, device) for place in seeds]
+    kinds = {(type(m).__name__, m.in_features, m.out_features) for m in found}
+    if len(kinds) > 1:
+        raise ValueError(f"{checkpoint} holds seeds of different models; give one of them, such as {seeds[0].parent}")
+    return found
+
+
+def _check_fits(model: Model, data: Any, checkpoint: Path) -> None:
+    width = int(data.features.shape[1])
+    if width != model.in_features:
+        raise ValueError(
+            f"{checkpoint} was trained on {model.in_features} features, and {data.name} has {width}; give the same columns "
+            "(--feature-column names them)"
+        )
+
+
+@torch.no_grad()
+def _output(models: list[Model], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
+    """Probabilities, numbers or embeddings, averaged over the models."""
+    x, graph = data.features.to(device), data.graph.to(device)
+    task: Mapping[str, Any] = card.get("task", {"kind": "classes"})
+    total: Any = 0.0
+    for model in models:
+        output: Tensor = model(x, graph).double().cpu()
+        own: Mapping[str, Any] = model.card.get("task", task)
+        if task["kind"] == "classes":
+            output = output.softmax(-1)
+        elif task["kind"] == "binary":
+            output = output.sigmoid()
+        elif task["kind"] == "numbers" and "scale" in own:
+            output = output * torch.tensor(own["scale"]) + torch.tensor(own["centre"])
+        elif task["kind"] == "links" and len(models) > 1:
+            raise ValueError("embeddings of different seeds cannot be averaged; give one seed")
+        total = total + output
+    return total / len(models)
+
+
+def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
+    """The table's columns by name."""
+    kind = card.get("task", {}).get("kind", "classes")
+    known = card.get("data", {})
+    classes = list(known.get("classes") or [str(c) for c in range(output.shape[1])])
+    values = output.numpy()
+    if kind == "classes":
+        best = np.array(classes, dtype=object)[values.argmax(1)]
+        return {"prediction": best, **{f"p_{name}": values[:, c] for c, name in enumerate(classes)}}
+    if kind == "binary":
+        best = np.array(classes, dtype=object)[(values[:, 0] > 0.5).astype(int)]
+        return {"prediction": best, f"p_{classes[1]}": values[:, 0]}
+    if kind == "numbers":
+        names = known.get("targets") or []
+        names = names if len(names) == values.shape[1] else [str(c) for c in range(values.shape[1])]
+        return {f"predicted_{name}": values[:, c] for c, name in enumerate(names)}
+    if kind == "ranking":
+        return {"rank": (-values[:, 0]).argsort().argsort() + 1, "score": values[:, 0]}
+    return {f"h{c}": values[:, c] for c in range(values.shape[1])}
+
+
+def _chosen(data: Any, only: str) -> Tensor:
+    if only == "unlabelled":
+        chosen = torch.nonzero(data.strata < 0).flatten()
+        what = "without a label"
+    elif only == "test":
+        chosen = data.split.test if data.split is not None else torch.empty(0, dtype=torch.int64)
+        what = "in a test set"
+    else:
+        return torch.arange(data.nodes)
+    if chosen.numel() == 0:
+        raise ValueError(f"{data.name} has no nodes {what}; leave --only out")
+    return chosen
+
+
+def _say(
+    out: Path,
+    table: dict[str, Any],
+    data: Any,
+    models: list[Model],
+    as_json: bool,
+    chosen: Tensor,
+    card: Mapping[str, Any],
+) -> None:
+    found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
+    labels = data.labels[chosen]
+    known = torch.nonzero(labels >= 0).flatten()
+    if card.get("task", {}).get("kind", "classes") in ("classes", "binary") and known.numel() and data.classes:
+        right = [table["prediction"][i] == data.classes[int(labels[i])] for i in known.tolist()]
+        found["accuracy_on_known"] = sum(right) / len(right)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    mean = "" if len(models) == 1 else f", averaged over {len(models)} seeds"
+    click.echo(f"{data.name}: predicted {found['nodes']} nodes{mean}")
+    if "accuracy_on_known" in found:
+        click.echo(
+            f"{100 * found['accuracy_on_known']:.1f} % of the {known.numel()} nodes with a known label are predicted as such (training "
+            "nodes included)"
+        )
+    click.echo(f"written: {out}")

@@ -1,0 +1,57 @@
+"""Tables that commands write: CSV, TSV or Parquet, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unspool.files import write_whole
+
+ENDINGS = (".csv", ".tsv", ".parquet")
+
+
+def check_table(out: Path, also: tuple[str, ...] = ()) -> None:
+    """Find out before the work whether the table can be written."""
+    endings = (*ENDINGS, *also)
+    if out.suffix.lower() not in endings:
+        raise ValueError(
+            f"--out {out}: tables are written as {', '.join(endings[:-1])} or {endings[-1]}; choose one of these endings"
+        )
+    if out.suffix.lower() == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ValueError("writing Parquet needs pyarrow: pip install 'unspool[parquet]', or choose .csv")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as problem:
+        raise OSError(
+            f"cannot write into {out.parent}: {problem.strerror}; choose another place with --out"
+        ) from problem
+
+
+def write_table(out: Path, columns: Mapping[str, Any]) -> None:
+    """Write named columns of equal length; numbers keep the digits they have."""
+    if out.suffix.lower() == ".parquet":
+        import pyarrow
+        import pyarrow.parquet
+
+        table: Any = pyarrow.table({name: pyarrow.array(list(values)) for name, values in columns.items()})
+        write_whole(out, lambda file: pyarrow.parquet.write_table(table, file))
+        return
+    text = io.StringIO(newline="")
+    rows = csv.writer(text, delimiter="," if out.suffix.lower() == ".csv" else "\t", lineterminator="\n")
+    rows.writerow(columns)
+    held = [[_cell(value) for value in values] for values in columns.values()]
+    rows.writerows(zip(*held, strict=True))
+    write_whole(out, lambda file: file.write(text.getvalue().encode()))
+
+
+def _cell(value: Any) -> str:
+    return f"{float(value):.9g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,95 @@
+"""A signal and its graph by frequency: all that a rule for choosing a smoothing weight needs to know.
+
+The denoiser of weight α multiplies the part of a signal at graph frequency λ by s(λ) = α / (α + (1 − α) λ). Its residual
+and its trace are sums over frequencies, so one look at the graph serves every α.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unspool.graph import Graph
+from unspool.graph.spectrum import frequencies_and_modes
+from unspool.ops.spmm import spmm
+
+#: Up to this many nodes eigenvalues are computed exactly; above, by Lanczos quadrature with random signs.
+LARGEST_EXACT = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Weights at frequencies, of the signal (``energy``, summing to ‖X‖²) and of the graph (``count``, summing to n).
+
+    Example:
+        >>> import torch, unspool as us
+        >>> content = Content.of(torch.ones(4, 1, dtype=torch.float64), us.graph.ring(4).to(torch.float64))
+        >>> float(content.energy.sum().round(decimals=6)), float(content.count.sum())
+        (4.0, 4.0)
+    """
+
+    frequency: Tensor
+    energy: Tensor
+    mode: Tensor
+    count: Tensor
+
+    @staticmethod
+    def of(x: Tensor, graph: Graph, probes: int = 32, steps: int = 80, seed: int = 0) -> Content:
+        """Look at a float64 signal on a float64 graph: exactly if it is small, with random probes if it is large."""
+        if graph.nodes <= LARGEST_EXACT:
+            value, vector = frequencies_and_modes(graph)
+            value = value.clamp_min(0)
+            return Content(value, (vector.T @ x).square().sum(1), value, torch.ones_like(value))
+        sign = random_signs(graph.nodes, probes, seed)
+        frequency, energy = _quadrature(graph, x, steps)
+        mode, count = _quadrature(graph, sign, steps)
+        return Content(frequency, energy, mode, count / probes)
+
+    def residual(self, weight: Tensor) -> Tensor:
+        """‖X − S X‖² for each weight α."""
+        return (self.energy * (1 - _passed(weight, self.frequency)).square()).sum(-1)
+
+    def trace(self, weight: Tensor) -> Tensor:
+        """tr S, the degrees of freedom that are left, for each weight α."""
+        return (self.count * _passed(weight, self.mode)).sum(-1)
+
+
+def random_signs(nodes: int, probes: int, seed: int) -> Tensor:
+    """Columns of ±1, for stochastic traces: zᵀ M z is tr M on average."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 2, (nodes, probes), generator=generator).double() * 2 - 1
+
+
+def _passed(weight: Tensor, frequency: Tensor) -> Tensor:
+    alpha = weight[:, None]
+    return alpha / (alpha + (1 - alpha) * frequency)
+
+
+def _quadrature(graph: Graph, columns: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    r"""Frequencies and weights with :math:`\sum_c v_c^\top f(L) v_c \approx \sum_j w_j f(\lambda_j)`, by Lanczos per column.
+
+    Vectors are not orthogonalised again: copies of found frequencies appear, and share their weight.
+    """
+    smoother = graph.require_laplacian()
+    length = torch.linalg.vector_norm(columns, dim=0)
+    unit = columns / torch.where(length > 0, length, 1.0)
+    before, beta = torch.zeros_like(unit), torch.zeros_like(length)
+    diagonal: list[Tensor] = []
+    beside: list[Tensor] = []
+    for _ in range(min(steps, graph.nodes)):
+        ahead = spmm(smoother, unit) - beta * before
+        diagonal.append((unit * ahead).sum(0))
+        ahead = ahead - diagonal[-1] * unit
+        beta = torch.linalg.vector_norm(ahead, dim=0)
+        # An exhausted space ends with a zero, which cuts what follows off from the first entry.
+        beta = torch.where(beta > 1e-12, beta, 0.0)
+        beside.append(beta)
+        before, unit = unit, ahead / torch.where(beta > 0, beta, 1.0)
+        unit = torch.where(beta > 0, unit, 0.0)
+    off = torch.diag_embed(torch.stack(beside[:-1], dim=-1), offset=1) if len(beside) > 1 else 0.0
+    band = torch.diag_embed(torch.stack(diagonal, dim=-1)) + off
+    value, vector = torch.linalg.eigh(band, UPLO="U")
+    weight = vector[:, 0, :].square() * length.square()[:, None]
+    return (graph.scale * (1 - value)).clamp_min(0).flatten(), weight.flatten()

@@ -1,0 +1,199 @@
+"""What node classifiers and regressors share: where features and graph come from, training, and the output per node."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from unspool.datasets.features import Features, row_normalise
+from unspool.estimator.holdout import given_out, hold_out
+from unspool.estimator.inputs import read_graph, read_ids, read_x
+from unspool.estimator.settings import OpenSettings
+from unspool.graph import Graph
+from unspool.models.checkpoint import check_device
+from unspool.objective import Objective
+from unspool.train import Loss, Plan, Run, Select, Stop, Task, fit
+
+Array = np.ndarray[Any, Any]
+
+
+class NodeEstimator(OpenSettings, ABC):
+    """Trains a graph network on some nodes and answers for all; :class:`NodeClassifier` and :class:`NodeRegressor` are such.
+
+    A subclass says what it learns (:meth:`_learn`), how the upper loss reads it (:meth:`_loss`), and turns outputs into
+    predictions.
+    """
+
+    # scikit-learn knows its first argument as X; an x would count as metadata to be routed.
+    __metadata_request__fit = {"x": UNUSED}  # noqa: RUF012  read by name, never changed
+    __metadata_request__predict = {"x": UNUSED}  # noqa: RUF012
+    __metadata_request__score = {"x": UNUSED}  # noqa: RUF012
+
+    model: Any
+    epochs: int
+    rate: float
+    decay: Any
+    select: Select
+    patience: int | None
+    valid_share: float
+    normalise_rows: bool
+    seed: int
+    device: torch.device | str
+    features: Any
+    graph: Any
+    # Learnt by fit.
+    model_: nn.Module
+    run_: Run
+    graph_: Graph
+    features_: Features
+    n_features_in_: int
+    n_iter_: int
+
+    @abstractmethod
+    def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:
+        """Read ``y``: values per row, which rows have one, and the stratum of each row."""
+
+    @abstractmethod
+    def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
+        """Targets for training, over all nodes, how many outputs the model needs, and its upper loss."""
+
+    def fit(self, x: Any, y: Any, *, graph: Any = None, valid: Any = None) -> Any:
+        """Train on the labelled nodes; all nodes of the graph take part in the propagation.
+
+        Args:
+            x: features of all nodes, shape (nodes, features): an array, a tensor, a table or a sparse matrix. If ``features``
+                were given to the constructor, ids of the nodes that ``y`` speaks of, and all others count as unlabelled.
+            y: one label or target per row of ``x``; -1 (classes) or NaN (numbers) where there is none.
+            graph: an ``unspool.Graph``, an ``edge_index``, a SciPy adjacency matrix, a NetworkX graph or a PyG ``Data``; needed
+                unless the constructor was given one.
+            valid: ids of labelled nodes (or a mask over all nodes) that choose the epoch and are not learnt from; a share of
+                ``valid_share`` when omitted.
+
+        Returns:
+            The estimator itself.
+        """
+        self._check_numbers()
+        every, place, rows = self._read(x, graph)
+        nodes = place.nodes
+        given = nodes if rows is None else rows.size
+        values, known, strata = self._learn(y, given)
+        if rows is not None:
+            values, known, strata = _spread(rows, nodes, values, known, strata)
+        ids = np.flatnonzero(known)
+        if valid is None:
+            train, held = hold_out(ids, strata[ids], self.valid_share, self.seed)
+        else:
+            train, held = given_out(ids, read_ids(valid, nodes, "valid"))
+        target, outputs, loss = self._scale(values, train)
+        chooser = held if held.size else train
+        parts = [torch.as_tensor(part) for part in (train, chooser, ids[:0])]
+        self._train(Task(every, place, target, parts[0], parts[1], parts[2], loss), outputs, held.size > 0)
+        return self
+
+    def _train(self, task: Task, outputs: int, chosen: bool) -> None:
+        plan = Plan(
+            rate=self.rate,
+            decay=self.decay,
+            epochs=self.epochs,
+            # Without nodes to choose by, every epoch is better than the one before.
+            select=self.select if chosen else Select.LAST,
+            stop=Stop.PATIENCE if chosen and self.patience is not None else Stop.NEVER,
+            patience=1 if self.patience is None else self.patience,
+        )
+        device = torch.device(self.device)
+        features = int(task.x.shape[1])
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(self.seed)
+            model = self._build(features, outputs).to(device)
+            run = fit(model, task.to(device), plan)
+        self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features
+        self.features_, self.graph_ = task.x, task.graph
+        if run.reason == "interrupted":
+            # The best weights so far are kept, but a grid search must not go on with the next candidate.
+            raise KeyboardInterrupt
+
+    def _output(self, x: Any, graph: Any) -> Tensor:
+        """What the model says, one row per row of ``x``: float64 on the CPU."""
+        check_is_fitted(self, "model_")
+        every, place, rows = self._read(x, graph, fitted=True)
+        if every.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {every.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        device = next((p.device for p in self.model_.parameters()), torch.device("cpu"))
+        with torch.no_grad():
+            output = self.model_(every.to(device), place.to(device)).double().cpu()
+        return output if rows is None else output[torch.as_tensor(rows)]
+
+    def _read(self, x: Any, graph: Any, fitted: bool = False) -> tuple[Features, Graph, Array | None]:
+        """Features of all nodes, the graph, and the rows asked for (None: all)."""
+        graph = self.graph if graph is None and not fitted else graph
+        bound = self.features is not None
+        if fitted and (bound or x is None):
+            every = self.features_
+        else:
+            every = read_x(self.features if bound else x)
+            every = row_normalise(every) if self.normalise_rows else every
+        nodes = int(every.shape[0])
+        if fitted and graph is None:
+            graph = self.graph_
+            if graph.nodes != nodes:
+                raise ValueError(
+                    f"x has {nodes} rows, but the graph it was trained on has {graph.nodes} nodes: pass the graph of these nodes as graph=..."
+                )
+        place = read_graph(graph, nodes, every.dtype, every.device)
+        return every, place, read_ids(x, nodes) if bound and x is not None else None
+
+    def _check_numbers(self) -> None:
+        for name in ("epochs", "patience"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, numbers.Integral) and int(value) >= 1):
+                raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
+        if not isinstance(self.seed, numbers.Integral) or self.seed < 0:
+            raise ValueError(f"seed={self.seed!r}: expected a whole number of at least 0")
+        if not isinstance(self.valid_share, numbers.Real) or not 0 <= self.valid_share < 1:
+            raise ValueError(f"valid_share={self.valid_share!r}: expected a number in [0, 1)")
+        if self.select not in tuple(Select):
+            raise TypeError(f"select={self.select!r}: expected one of {', '.join(map(str, Select))}")
+        check_device(self.device)
+
+    @property
+    def objective_(self) -> Objective:
+        """The denoising problem that the trained model solves; prints as maths."""
+        check_is_fitted(self, "model_")
+        return getattr(self.model_, "objective")  # noqa: B009  a user's own model may have none, and says so
+
+    def __sklearn_clone__(self) -> Any:
+        # A graph and its features are data, not settings: clones share them, where scikit-learn would copy them deeply.
+        bare = copy.copy(self)
+        bare.features = bare.graph = None
+        made: Any = super(NodeEstimator, bare).__sklearn_clone__()
+        made.features, made.graph = self.features, self.graph
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _spread(rows: Array, nodes: int, values: Array, known: Array, strata: Array) -> tuple[Array, Array, Array]:
+    """What some rows say, over all nodes."""
+    twice = np.flatnonzero(np.bincount(rows, minlength=nodes) > 1)
+    if twice.size:
+        raise ValueError(f"x names node {twice[0]} twice: give every node once")
+    wide = []
+    for part, empty in ((values, 0), (known, False), (strata, 0)):
+        every = np.full((nodes, *part.shape[1:]), empty, dtype=part.dtype)
+        every[rows] = part
+        wide.append(every)
+    return wide[0], wide[1], wide[2]

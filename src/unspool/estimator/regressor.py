@@ -1,0 +1,118 @@
+"""Regression on nodes behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import RegressorMixin
+from torch import Tensor
+
+from unspool.estimator.labels import has_target, read_targets
+from unspool.estimator.node import NodeEstimator
+from unspool.models import UGDGNN
+from unspool.train import Loss, Regression, Select
+
+Array = np.ndarray[Any, Any]
+
+
+class NodeRegressor(RegressorMixin, NodeEstimator):
+    """Predict numbers at the nodes of a graph from a few of them: a model of :mod:`unspool.models` as an estimator.
+
+    Trains with the mean squared error. Targets are standardised inside, column by column, with mean and deviation of the
+    nodes that are learnt from, and predictions are given back on the scale of ``y``.
+
+    Arguments are those of :class:`~unspool.estimator.NodeClassifier`, and ``x`` is said in the same two ways: features of
+    all nodes, or node ids with features and graph bound. In ``y``, of shape (rows,) or (rows, targets), NaN marks nodes
+    without a target.
+
+    Attributes:
+        model_, run_, objective_, graph_, features_, n_features_in_, n_iter_: as of the classifier.
+        mean_, deviation_: of the targets that were learnt from.
+
+    Example:
+        >>> import numpy as np, unspool as us
+        >>> graph, place = us.graph.sensor(150)
+        >>> height = np.sin(3 * place[:, 0].numpy()) + place[:, 1].numpy()
+        >>> known = np.where(np.arange(150) % 3 == 0, height, np.nan)
+        >>> reg = NodeRegressor(depth=2, dropout=0.0, epochs=60, seed=0).fit(place, known, graph=graph)
+        >>> reg.score(place, height) > 0.9
+        True
+    """
+
+    mean_: Array
+    deviation_: Array
+
+    def __init__(
+        self,
+        model: Any = UGDGNN,
+        *,
+        epochs: int = 200,
+        rate: float = 0.01,
+        decay: Any = 5e-4,
+        select: Select = Select.VALIDATION_LOSS,
+        patience: int | None = 100,
+        valid_share: float = 0.2,
+        normalise_rows: bool = False,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        features: Any = None,
+        graph: Any = None,
+        **settings: Any,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.rate = rate
+        self.decay = decay
+        self.select = select
+        self.patience = patience
+        self.valid_share = valid_share
+        self.normalise_rows = normalise_rows
+        self.seed = seed
+        self.device = device
+        self.features = features
+        self.graph = graph
+        self._settings = settings
+
+    def predict(self, x: Any = None, graph: Any = None) -> Array:
+        """The expected number (or row of numbers) at each row of ``x``, on the scale of the targets.
+
+        Args:
+            x: as in ``fit``; all nodes of the training graph when omitted.
+            graph: the graph of these nodes; the one it was trained on when omitted.
+        """
+        output = self._output(x, graph).numpy()
+        wide = output * self.deviation_.reshape(1, -1) + self.mean_.reshape(1, -1)
+        return wide if self.mean_.ndim else wide[:, 0]
+
+    def score(self, x: Any, y: Any, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """R², the mean over targets, of the rows that have a target; 1 is perfect, 0 as good as the mean."""
+        from sklearn.metrics import r2_score
+
+        found = self.predict(x, graph)
+        truth = read_targets(y, found.shape[0])
+        known = has_target(truth)
+        return float(r2_score(truth[known], found[known]))
+
+    def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:
+        target = read_targets(y, count)
+        return target, has_target(target), np.zeros(count, dtype=np.int64)
+
+    def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
+        self.mean_, deviation = values[train].mean(axis=0), values[train].std(axis=0)
+        self.deviation_ = np.where(deviation > 0, deviation, 1.0)
+        scaled = np.nan_to_num((values - self.mean_) / self.deviation_).reshape(values.shape[0], -1)
+        return torch.as_tensor(scaled, dtype=torch.get_default_dtype()), scaled.shape[1], _Standardised()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class _Standardised(Regression):
+    """Squared error of targets that were checked when they were read; nodes without one hold zeros and are in no set."""
+
+    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
+        """Nothing is left to check."""

@@ -1,0 +1,160 @@
+"""What the cards of a job say in words: settings, plan, data, versions; and the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unspool.report.score import Score
+from unspool.report.seeds import Job, Seed
+from unspool.report.table import Cell, Column, Table, facts
+from unspool.report.text import NONE, Tone, counted, plain, shown
+
+#: Longer lists of names are cut.
+NAMES = 40
+
+
+def machine(device: str | None = None) -> dict[str, Any]:
+    """This machine in plain values, for the card of a job: processor, cores, torch's threads, device.
+
+    Example:
+        >>> sorted(machine("cpu"))
+        ['cores', 'device', 'processor', 'threads']
+    """
+    found = {"processor": _processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "device": device}
+    return {name: value for name, value in found.items() if value}
+
+
+def settings_table(job: Job) -> Table:
+    """How the model was built."""
+    first = job.first
+    widths = [f"{first.card.get(k)} {k.split('_')[0]}" for k in ("in_features", "out_features") if k in first.card]
+    pairs = [("model", str(first.card["model"])), ("features", ", ".join(widths))]
+    pairs += [(name, plain(value)) for name, value in first.part("settings").items()]
+    origin = first.card.get("origin")
+    taken = origin.get("model") if isinstance(origin, Mapping) else origin
+    return facts("Settings of the model", [*pairs, ("parts taken from", None if taken is None else str(taken))])
+
+
+def plan_table(job: Job) -> Table | None:
+    """Preset, rates, and which epoch was kept; None where the card does not say."""
+    preset = dict(job.first.part("preset"))
+    names = {
+        "name": "preset", "rate": "learning rate", "decay": "weight decay", "epochs": "epochs at most",
+        "select": "epoch kept", "stop": "ends early",
+    }  # fmt: skip
+    if isinstance(preset.get("stop"), str):  # the rule names its arguments in backticks
+        for key in ("patience", "earliest"):
+            preset["stop"] = preset["stop"].replace(f"`{key}`", plain(preset.get(key, key)))
+    pairs = [(names.get(key, key), plain(preset[key])) for key in [*names, *preset] if key in preset]
+    return facts("Plan of the training", list(dict(pairs).items())) if pairs else None
+
+
+def data_table(job: Job, dataset: Any) -> Table | None:
+    """What the models were trained on."""
+    data = job.first.part("data")
+    classes = data.get("classes")
+    names = [str(c) for c in classes] if isinstance(classes, Sequence) and not isinstance(classes, str) else []
+    listed = ", ".join(names[:NAMES]) + (f" and {len(names) - NAMES} more" if len(names) > NAMES else "")
+    pairs = [
+        ("data set", _known(data.get("name"))),
+        ("size", _size(dataset)),
+        (counted(len(names), "class").replace("classs", "classes"), listed),
+        ("changed by", _known(data.get("transforms"))),
+        ("source", _known(data.get("source"))),
+        ("hash of the content", _known(data.get("hash"))),
+        ("hash of the split", _distinct(s.part("data").get("split") for s in job.counted)),
+    ]
+    made = facts("What it was trained on", pairs)
+    return made if made.rows else None
+
+
+def data_notes(job: Job) -> list[str]:
+    """What was done to the data on its way."""
+    notes = job.first.part("data").get("notes")
+    return [str(n) for n in notes] if isinstance(notes, Sequence) and not isinstance(notes, str) else []
+
+
+def machine_table(job: Job) -> Table:
+    """Versions and hardware; this machine's where the cards do not name theirs."""
+    versions = [
+        (name, _distinct(s.part("versions").get(name) for s in job.seeds)) for name in job.first.part("versions")
+    ]
+    told = job.first.part("hardware")
+    hardware = [(str(name), plain(value)) for name, value in (told if told else machine()).items()]
+    times = [v for s in job.seeds if (v := s.metric("seconds")) is not None]
+    over = f" over {len(times)} seeds" if len(times) > 1 else ""
+    total = f"{shown(sum(times), 1)} s{over}" if times else None
+    caption = "Versions and machine" if told else "Versions, and the machine that wrote this report"
+    return facts(caption, [*versions, *hardware, ("trained for", total)])
+
+
+def seed_table(job: Job, score: Score) -> Table:
+    """One row for each seed, and the means of those that count."""
+    heads = [
+        "seed",
+        "selected epoch",
+        "epochs run",
+        "validation loss",
+        f"validation {score.heading}",
+        f"test {score.heading}",
+        "seconds",
+    ]
+    rows = [_seed_row(seed, score, seed in job.counted) for seed in job.seeds]
+    loss = Score("loss", percent=False).range(job.values("valid_loss"))
+    seconds = [v for s in job.seeds if (v := s.metric("seconds")) is not None]
+    which = "mean ± std" if len(job.counted) > 1 else "result"
+    scores = [score.range(job.values(name)) for name in ("valid_score", "test_score")]
+    spent = f"{shown(sum(seconds), 1)} in all" if seconds else NONE
+    foot = [which, "", "", loss, *scores, spent, ""]
+    caption = f"{counted(len(job.seeds), 'seed')} of {job.first.card['model']}; losses and scores are those of the selected epoch"
+    return Table(caption, [*heads, Column("why it ended", numbers=False)], rows, [foot])
+
+
+def _seed_row(seed: Seed, score: Score, counts: bool) -> list[str | Cell]:
+    epochs = seed.metric("epochs")
+    epochs = len(seed.history) if epochs is None and seed.history else epochs
+    reason = seed.part("metrics").get("reason")
+    words = NONE if reason is None else plain(reason)
+    end = words if counts else f"{words} (does not count)"
+    whole = [_number(seed.metric("epoch"), 0), _number(epochs, 0), _number(seed.metric("valid_loss"), 4)]
+    scores = [Cell(score.shown(v), v) for v in (seed.metric("valid_score"), seed.metric("test_score"))]
+    name = float(seed.name) if seed.name.isdecimal() else None
+    last = Cell(end, tone=None if counts else Tone.QUIET)
+    return [Cell(seed.name, name), *whole, *scores, _number(seed.metric("seconds"), 1), last]
+
+
+def _number(value: float | None, digits: int) -> Cell:
+    return Cell(shown(value, digits), value)
+
+
+def _known(value: Any) -> str | None:
+    return None if value is None or value in ([], {}, "") else plain(value)
+
+
+def _distinct(values: Any) -> str | None:
+    found = list(dict.fromkeys(str(v) for v in values if v is not None))
+    return ", ".join(found) if found else None
+
+
+def _size(dataset: Any) -> str | None:
+    if not hasattr(dataset, "statistics"):
+        return None
+    count = dataset.statistics()
+    return f"{count.nodes} nodes, {count.edges} edges, {count.features} features"
+
+
+def _processor() -> str:
+    """The processor by name where Linux tells it, else by kind."""
+    told = Path("/proc/cpuinfo")
+    try:
+        lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names and names[0] else platform.processor() or platform.machine()

@@ -1,0 +1,178 @@
+"""Wrong input: one sentence that names the culprit and the way out."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+
+import unspool as us
+from unspool import models
+from unspool.estimator import GCV, SURE, GraphDenoiser, NodeClassifier, NodeRegressor
+from unspool.train import Select
+
+GRAPH = us.graph.ring(6)
+X = np.arange(12.0).reshape(6, 2)
+Y = np.array([0, 1, 0, 1, -1, -1])
+NAN = np.where(np.arange(12).reshape(6, 2) == 5, np.nan, X)
+
+FITS = {
+    "one dimension": (lambda: (X[:, 0], Y), "x is one-dimensional: expected \\(nodes, features\\)"),
+    "three dimensions": (lambda: (X[None], Y), "features of shape \\(1, 6, 2\\)"),
+    "no features": (lambda: (X[:, :0], Y), "features of shape \\(6, 0\\)"),
+    "nan": (lambda: (NAN, Y), "row 2, column 1 is nan"),
+    "text": (lambda: (X.astype(str), Y), "expected numbers"),
+    "complex": (lambda: (X + 1j, Y), "Complex data not supported"),
+    "few labels": (lambda: (X, Y[:4]), "y has 4 entries for 6 rows of x"),
+    "many columns": (lambda: (X, np.eye(6)), "for one-hot rows pass y.argmax\\(1\\)"),
+    "no labels": (lambda: (X, np.full(6, -1)), "no node has a label"),
+    "one class": (lambda: (X, np.array([1, 1, 1, -1, -1, -1])), "only one class, 1"),
+    "one class, named": (lambda: (X, np.array(["a", "a", "", "", "", ""])), "only one class, 'a'"),
+    "numbers": (lambda: (X, Y + 0.5), "Unknown label type: entry 0 of y is 0.5.*use NodeRegressor"),
+    "infinity": (lambda: (X, np.array([0, 1, np.inf, 0, 1, 0])), "the label of row 2 is infinity"),
+    "mixed": (lambda: (X, np.array([0, "a", 1, "b", None, None], dtype=object)), "y mixes labels of type int and str"),
+    "none": (lambda: (X, None), "requires y to be passed"),
+    "scalar": (lambda: (X, 3), "expected one class per node"),
+}
+
+
+@pytest.mark.parametrize("case", FITS)
+def test_what_classifiers_refuse_to_learn_from(case):
+    given, sentence = FITS[case]
+    with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+        NodeClassifier(epochs=1).fit(*given(), graph=GRAPH)
+    assert "\n" not in str(caught.value)
+
+
+SETTINGS = {
+    "unknown": (
+        {"depht": 3},
+        "UGDGNN has no setting 'depht': it takes hidden, depth, .*NodeClassifier itself takes decay, ",
+    ),
+    "of another model": ({"model": models.GCN, "teleport": 0.1}, "GCN has no setting 'teleport'"),
+    "instance": ({"model": models.GCN(2, 2)}, "model is a GCN already made: give the class GCN"),
+    "no class": ({"model": "gcn"}, "model='gcn': expected a class"),
+    "depth": ({"depth": 0}, "depth=0: expected a whole number of at least 1"),
+    "epochs": ({"epochs": 0}, "epochs=0"),
+    "half an epoch": ({"epochs": 1.5}, "epochs=1.5: expected a whole number"),
+    "rate": ({"rate": -1.0}, "rate=-1.0"),
+    "patience": ({"patience": 0}, "patience=0"),
+    "share": ({"valid_share": 1.0}, "valid_share=1.0: expected a number in \\[0, 1\\)"),
+    "share of text": ({"valid_share": "half"}, "valid_share='half'"),
+    "seed": ({"seed": -1}, "seed=-1"),
+    "no seed": ({"seed": None}, "seed=None"),
+    "select": ({"select": "best"}, "select='best': expected one of Select.VALIDATION_LOSS"),
+    "device": ({"device": "nowhere"}, "the device 'nowhere' cannot be used here"),
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_settings_that_do_not_fit(case):
+    settings, sentence = SETTINGS[case]
+    clf = NodeClassifier(**settings)  # nothing is checked before fit
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        clf.fit(X, Y, graph=GRAPH)
+
+
+def test_graphs_that_do_not_fit():
+    clf = NodeClassifier(epochs=1)
+    with pytest.raises(ValueError, match="there is no graph: pass graph="):
+        clf.fit(X, Y)
+    with pytest.raises(ValueError, match=r"x has 6 rows, but the graph has 5 nodes.*bind both"):
+        clf.fit(X, Y, graph=us.graph.ring(5))
+    with pytest.raises(TypeError, match="the graph is of type str"):
+        clf.fit(X, Y, graph="ring")
+    with pytest.raises(ValueError, match="edge 0 names node 9, but node ids run from 0 to 5"):
+        clf.fit(X, Y, graph=[[9], [0]])
+
+
+def test_ids_that_do_not_fit():
+    clf = NodeClassifier(epochs=1, features=X, graph=GRAPH)
+    with pytest.raises(ValueError, match="x names node 6, but node ids run from 0 to 5"):
+        clf.fit([0, 1, 6], [0, 1, 0])
+    with pytest.raises(ValueError, match="x names node 1 twice"):
+        clf.fit([0, 1, 1], [0, 1, 0])
+    with pytest.raises(ValueError, match="expected node ids, whole numbers; features are bound"):
+        clf.fit(X, Y)
+    clf.fit([0, 1, 2, 3], [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="x names node -1"):
+        clf.predict([-1])
+    free = NodeClassifier(epochs=1)
+    with pytest.raises(ValueError, match="node 4 is in valid but has no label"):
+        free.fit(X, Y, graph=GRAPH, valid=[4])
+    with pytest.raises(ValueError, match="valid names node 7"):
+        free.fit(X, Y, graph=GRAPH, valid=[7])
+    with pytest.raises(ValueError, match="valid is empty"):
+        free.fit(X, Y, graph=GRAPH, valid=np.zeros(6, dtype=bool))
+    with pytest.raises(ValueError, match="valid holds all labelled nodes"):
+        free.fit(X, Y, graph=GRAPH, valid=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match="2 labelled nodes are too few to hold some back"):
+        free.fit(X, [0, 1, -1, -1, -1, -1], graph=GRAPH)
+    assert NodeClassifier(epochs=1, valid_share=0).fit(X, [0, 1, -1, -1, -1, -1], graph=GRAPH).n_iter_ == 1
+
+
+def test_questions_that_do_not_fit():
+    for one in (NodeClassifier(), NodeRegressor()):
+        for ask in (one.predict, lambda one=one: one.score(X, Y), lambda one=one: one.objective_):
+            with pytest.raises(NotFittedError):
+                ask()
+    with pytest.raises(NotFittedError):
+        GraphDenoiser().transform(X)
+    clf = NodeClassifier(epochs=1).fit(X, Y, graph=GRAPH)
+    with pytest.raises(ValueError, match="X has 1 features, but NodeClassifier is expecting 2"):
+        clf.predict(X[:, :1])
+    with pytest.raises(ValueError, match="x has 4 rows, but the graph it was trained on has 6 nodes"):
+        clf.predict(X[:4])
+    with pytest.raises(ValueError, match="y has 3 entries for 6 rows"):
+        clf.score(X, Y[:3])
+    with pytest.raises(ValueError, match="no entry of y is a label"):
+        clf.score(X, np.full(6, -1))
+
+
+def test_targets_that_do_not_fit():
+    reg = NodeRegressor(epochs=1)
+    with pytest.raises(ValueError, match="targets are numbers; for names use NodeClassifier"):
+        reg.fit(X, list("abcdef"), graph=GRAPH)
+    with pytest.raises(ValueError, match="no node has a target"):
+        reg.fit(X, np.full(6, np.nan), graph=GRAPH)
+    with pytest.raises(ValueError, match="the target of row 1 is infinity"):
+        reg.fit(X, [0, np.inf, 0, 0, 0, 0], graph=GRAPH)
+    with pytest.raises(ValueError, match="the target of row 2 is NaN in column 1 only"):
+        reg.fit(X, NAN, graph=GRAPH)
+    with pytest.raises(ValueError, match="y has 3 entries for 6 rows"):
+        reg.fit(X, [1.0, 2.0, 3.0], graph=GRAPH)
+    assert reg.set_params(select=Select.LAST).fit(X, X[:, 0], graph=GRAPH).predict().shape == (6,)
+
+
+def test_what_denoisers_refuse():
+    with pytest.raises(ValueError, match="weight=0: expected a number in \\(0, 1\\], SURE\\(\\) or GCV\\(\\)"):
+        GraphDenoiser(0).fit(X, graph=GRAPH)
+    with pytest.raises(ValueError, match="weight and objective are both given"):
+        GraphDenoiser(0.5, objective=us.Fidelity(1.0)).fit(X, graph=GRAPH)
+    with pytest.raises(TypeError, match="is no objective"):
+        GraphDenoiser(objective=3).fit(X, graph=GRAPH)
+    with pytest.raises(ValueError, match="row 2, column 1 is nan"):
+        GraphDenoiser().fit(NAN, graph=GRAPH)
+    with pytest.raises(ValueError, match="x has shape \\(1, 6, 2\\)"):
+        GraphDenoiser().fit(X[None], graph=GRAPH)
+    with pytest.raises(us.Refusal, match=r"directed.*symmetrise=True"):
+        GraphDenoiser().fit(X, graph=torch.tensor([[0, 1], [1, 2]]))
+    with pytest.raises(us.Refusal, match="no edges"):
+        GraphDenoiser(GCV()).fit(X, graph=us.Graph.from_edges([[], []], nodes=6))
+    with pytest.raises(ValueError, match="noise=-1: a standard deviation"):
+        GraphDenoiser(SURE(noise=-1)).fit(X, graph=GRAPH)
+    with pytest.raises(ValueError, match=r"candidates=\[0\.5, 1\.0\]: expected weights between 0 and 1"):
+        GraphDenoiser(GCV([0.5, 1.0])).fit(X, graph=GRAPH)
+    fitted = GraphDenoiser(0.5).fit(X, graph=GRAPH)
+    with pytest.raises(ValueError, match="x has 4 rows, but the graph it was fitted on has 6 nodes"):
+        fitted.transform(X[:4])
+    with pytest.raises(ValueError, match="X has 1 features, but GraphDenoiser is expecting 2"):
+        fitted.transform(X[:, 0])
+
+
+def test_a_missing_scikit_learn_is_named():
+    code = "import sys; sys.modules['sklearn'] = None\nimport unspool.estimator"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'unspool[sklearn]'" in done.stderr.splitlines()[-1]
