@@ -198,6 +198,12 @@ def test_kinds_of_signals_agree(sensors):
     assert single.dtype == np.float32
     assert np.allclose(single, wanted, atol=1e-4)
     assert np.allclose(GraphDenoiser(0.2).fit_transform(wide[:, 0], graph=graph), wanted[:, 0], atol=1e-12)
+    fixed = wide.copy()
+    fixed.setflags(write=False)
+    assert np.array_equal(GraphDenoiser(0.2).fit_transform(fixed, graph=graph), wanted)
+    backwards = GraphDenoiser(0.2).fit_transform(wide[::-1, ::-1][::-1, ::-1], graph=graph)
+    assert np.array_equal(backwards, wanted)
+    assert GraphDenoiser(0.2).fit(wide, graph=graph).transform(wide[:, ::-1]).shape == (400, 2)
     bound = GraphDenoiser(0.2, features=wide, graph=graph)
     assert np.array_equal(bound.fit_transform([5, 0]), wanted[[5, 0]])
     assert list(bound.get_feature_names_out()) == ["x0", "x1"]

@@ -105,6 +105,9 @@ def test_kinds_of_graphs_and_features_agree(data, x, partly):
     assert w is None
     for graph in (index, index.numpy(), matrix, network, pyg, data.graph.to(torch.float64)):
         assert np.allclose(quick().fit(x, partly, graph=graph).predict_proba(), wanted, atol=1e-6)
+    fixed = x[::-1].copy()[::-1]
+    fixed.setflags(write=False)
+    assert np.array_equal(quick().fit(fixed, partly, graph=data.graph).predict_proba(), wanted)
     holes = x * (np.abs(x) > 2)
     dense = quick().fit(holes, partly, graph=data.graph).predict_proba()
     sparse = SparseFeatures.from_tensor(torch.as_tensor(holes))

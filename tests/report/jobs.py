@@ -39,13 +39,13 @@ def facts(rows, seed, reason="all epochs", **data):
     }  # fmt: skip
 
 
-def make_job(folder, seeds=3, epochs=20, kind=us.models.GPRGNN, **settings):
+def make_job(folder, seeds=3, epochs=20, kind=us.models.GPRGNN, classes=2, **settings):
     """Write seeds of ``epochs`` each (a number, or one for each seed); returns the folder and the histories."""
     lengths = [epochs] * seeds if isinstance(epochs, int) else list(epochs)
     kept = []
     for seed, length in enumerate(lengths):
         torch.manual_seed(seed)
-        model = kind(6, 2, **settings)
+        model = kind(6, classes, **settings)
         with torch.no_grad():
             for parameter in model.propagation.parameters():
                 parameter.add_(0.05 * torch.randn(parameter.shape))

@@ -88,7 +88,7 @@ def test_seeds_of_another_job_do_not_count(change, tmp_path):
 
 def test_seeds_may_have_splits_of_their_own(tmp_path):
     folder, _ = make_job(tmp_path)
-    edit(folder / "seed2", lambda card: card["data"].update(split="c" * 32))
+    edit(folder / "seed2", lambda card: (card["data"].update(split="c" * 32), card["task"].update(centre=[0.5])))
     assert len(read_job(folder).counted) == 3
 
 

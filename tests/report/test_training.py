@@ -93,7 +93,7 @@ def test_every_model_has_a_report(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", [us.models.GPRGNN, us.models.UGDGNN, us.models.APPNP], ids=lambda m: m.__name__)
 def test_responses_are_what_the_propagation_does_to_eigenvectors(kind, tmp_path):
-    folder, _ = make_job(tmp_path, seeds=3, epochs=2, kind=kind, depth=4)
+    folder, _ = make_job(tmp_path, seeds=3, epochs=2, kind=kind, classes=3, depth=4)
     found = learnt(read_job(folder).seeds)
     graph = us.graph.path(7).to(torch.float64)
     value, mode = np.linalg.eigh(np.eye(7) - graph.to_dense().numpy())
@@ -101,7 +101,7 @@ def test_responses_are_what_the_propagation_does_to_eigenvectors(kind, tmp_path)
         net = load_folder(folder / f"seed{seed}")[0].double().propagation
         gains = []
         for k in range(7):
-            pair = [net(torch.tensor(np.outer(mode[:, k], unit)), graph).detach().numpy() for unit in np.eye(2)]
+            pair = [net(torch.tensor(np.outer(mode[:, k], unit)), graph).detach().numpy() for unit in np.eye(3)]
             h = np.stack([mode[:, k] @ out for out in pair])  # the map of channels at this frequency
             gains.append(h[0, 0] if kind is not us.models.UGDGNN else np.median(np.linalg.svd(h, compute_uv=False)))
         # The grid is fine and h smooth: compare where the eigenvalues lie between its points.
@@ -176,7 +176,9 @@ def test_the_same_folder_gives_the_same_bytes(tmp_path):
     file = report.training(folder)
     once = file.read_bytes(), file.with_suffix(".md").read_bytes()
     other = shutil.copytree(folder, tmp_path / "elsewhere" / "b")
-    (tmp_path / "matplotlibrc").write_text("font.size: 22\naxes.facecolor: red\nsvg.fonttype: path\n")
+    (tmp_path / "matplotlibrc").write_text(
+        "font.size: 22\naxes.linewidth: 5\nxtick.major.size: 20\nsvg.fonttype: path\n"
+    )
     code = (
         "import sys, torch; torch.set_num_threads(1); from unspool import report;"
         "assert not {'matplotlib', 'rich', 'click'} & set(sys.modules);"
@@ -239,7 +241,7 @@ def test_a_job_without_test_nodes_shows_its_validation_score(tmp_path):
     assert "test score" not in [t.text() for t in tree.all("text")]
 
 
-@pytest.mark.parametrize(("score", "shown"), [("AUC", "0.8000 ± 0.1414"), ("R²", "0.8000 ± 0.1414"), ("F₁ <b>", "0.8000 ± 0.1414")])  # fmt: skip
+@pytest.mark.parametrize(("score", "shown"), [("−loss", "0.8000 ± 0.1414"), ("R²", "0.8000 ± 0.1414"), ("F₁ <b>", "0.8000 ± 0.1414")])  # fmt: skip
 def test_other_scores_are_not_per_cent(score, shown, tmp_path):
     folder, _ = make_job(tmp_path, seeds=2)
     for k, value in enumerate((0.7, 0.9)):
@@ -290,6 +292,15 @@ def test_a_trained_job_ends_as_its_run(tmp_path):
     assert row[5] == f"{run.best.test_score:.4f}"
 
 
+def test_the_stopping_rule_is_said_with_its_numbers(tmp_path):
+    folder, _ = make_job(tmp_path, seeds=1, epochs=2)
+    rule = train.Stop.ABOVE_MEAN.value
+    edit(folder / "seed0", lambda card: card["preset"].update(stop=rule, patience=7, earliest=200))
+    found = dict(rows(table(write(folder)[0], "Plan of the training")))
+    assert found["ends early"] == rule.replace("`patience`", "7").replace("`earliest`", "200")
+    assert not {"patience", "earliest"} & set(found)
+
+
 # -- bad input ---------------------------------------------------------------------------------------------------------
 
 
@@ -302,10 +313,12 @@ def test_a_paper_is_a_mean_and_a_deviation(paper, tmp_path):
 
 def test_a_paper_is_in_the_unit_of_the_score(tmp_path):
     folder, _ = make_job(tmp_path, seeds=1, epochs=2)
-    with pytest.raises(ValueError, match="accuracies are compared in per cent"):
-        report.training(folder, paper=(0.711, 0.005))
-    edit(folder / "seed0", lambda card: card["task"].update(score="AUC"))
-    with pytest.raises(ValueError, match="AUC is at most 1"):
+    for name in ("accuracy", "AUC"):
+        edit(folder / "seed0", lambda card, name=name: card["task"].update(score=name))
+        with pytest.raises(ValueError, match=f"{name} is compared in per cent"):
+            report.training(folder, paper=(0.711, 0.005))
+    edit(folder / "seed0", lambda card: card["task"].update(score="R²"))
+    with pytest.raises(ValueError, match="R² is at most 1"):
         report.training(folder, paper=(71.1, 0.5))
 
 

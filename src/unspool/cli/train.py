@@ -33,6 +33,7 @@ class Order:
     device: str
     out: Path
     resume: bool
+    snapshot_every: float
     quiet: bool
     as_json: bool
     no_report: bool
@@ -109,7 +110,13 @@ def _one(job: Job, order: Order, seed: int, console: Console) -> tuple[float, st
     data, task = job.repetition(seed)
     with Watcher(console, seed, job.plan, order.as_json) as watcher:
         model, run = train.run_seed(
-            job.build, seed, task.to(order.device), job.plan, watch=watcher.watch, snapshot=snapshot
+            job.build,
+            seed,
+            task.to(order.device),
+            job.plan,
+            watch=watcher.watch,
+            snapshot=snapshot,
+            every=order.snapshot_every,
         )
     _write_history(place / "history.csv", run)
     metrics = {

@@ -32,7 +32,8 @@ def read_x(given: Any) -> Features:
         x = read_features(_numbers(given))
     elif not bool(torch.isfinite(given.values).all()):
         read_features(given)  # raises, and names the place
-    return x.to(torch.get_default_dtype())
+    x = x if x.device.type == "cpu" else x.to("cpu")
+    return x if x.dtype == torch.get_default_dtype() else x.to(torch.get_default_dtype())
 
 
 def read_signal(given: Any) -> Array:
@@ -51,11 +52,11 @@ def read_signal(given: Any) -> Array:
     if signal.ndim not in (1, 2) or signal.size == 0:
         raise ValueError(f"x has shape {signal.shape}: expected (nodes,) or (nodes, features), at least one of each")
     check_finite(signal if signal.ndim == 2 else signal[:, None])
-    return signal
+    return np.require(signal, requirements=["C", "W"])  # reversed and read-only arrays (joblib's) are no tensors
 
 
-def read_graph(given: Any, nodes: int, dtype: torch.dtype, device: torch.device | str = "cpu") -> Graph:
-    """A graph from what users have, checked against the number of nodes.
+def read_graph(given: Any, nodes: int, dtype: torch.dtype) -> Graph:
+    """A graph from what users have, on the CPU, checked against the number of nodes.
 
     Example:
         >>> import numpy as np, scipy.sparse
@@ -67,8 +68,8 @@ def read_graph(given: Any, nodes: int, dtype: torch.dtype, device: torch.device 
     graph = _made(given, nodes)
     if graph.nodes != nodes:
         raise ValueError(f"x has {nodes} rows, but the graph has {graph.nodes} nodes: give one row per node; {_ROWS}")
-    same = graph.dtype == dtype and graph.device == torch.device(device)
-    return graph if same else graph.to(dtype=dtype, device=device)
+    same = graph.dtype == dtype and graph.device.type == "cpu"
+    return graph if same else graph.to(dtype=dtype, device="cpu")
 
 
 def _made(given: Any, nodes: int) -> Graph:

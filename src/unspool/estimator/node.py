@@ -113,7 +113,7 @@ class NodeEstimator(OpenSettings, ABC):
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(self.seed)
             model = self._build(features, outputs).to(device)
-            run = fit(model, task.to(device), plan)
+            run = fit(model, task if task.target.device == device else task.to(device), plan)
         self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features
         self.features_, self.graph_ = task.x, task.graph
         if run.reason == "interrupted":
@@ -130,7 +130,8 @@ class NodeEstimator(OpenSettings, ABC):
             )
         device = next((p.device for p in self.model_.parameters()), torch.device("cpu"))
         with torch.no_grad():
-            output = self.model_(every.to(device), place.to(device)).double().cpu()
+            place = place if place.device == device else place.to(device)
+            output = self.model_(every.to(device), place).double().cpu()
         return output if rows is None else output[torch.as_tensor(rows)]
 
     def _read(self, x: Any, graph: Any, fitted: bool = False) -> tuple[Features, Graph, Array | None]:
@@ -149,7 +150,7 @@ class NodeEstimator(OpenSettings, ABC):
                 raise ValueError(
                     f"x has {nodes} rows, but the graph it was trained on has {graph.nodes} nodes: pass the graph of these nodes as graph=..."
                 )
-        place = read_graph(graph, nodes, every.dtype, every.device)
+        place = read_graph(graph, nodes, every.dtype)
         return every, place, read_ids(x, nodes) if bound and x is not None else None
 
     def _check_numbers(self) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from unspool.datasets import Split
 from unspool.estimator.labels import as_array, has_label, has_target, is_measured
@@ -63,6 +62,8 @@ class NodeSplit:
             y: labels, with -1, NaN, None or ``""`` where there is none (numbers: NaN).
             groups: not looked at.
         """
+        from sklearn.model_selection import KFold, StratifiedKFold
+
         if isinstance(self.folds, Split):
             yield _of_split(self.folds, x)
             return

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from unspool.explain.explanation import Explanation
+from unspool.explain.score import Outputs
 from unspool.explain.split import Method
 from unspool.explain.text import channel_name, hop_rows, part_rows
 from unspool.files import write_whole
@@ -101,12 +102,11 @@ def _draw_neighbours(axis: Any, found: Explanation, count: int) -> None:
         labels.append(f"{_short(found.name_of(int(found.split.nodes[p])), 20)} ({detail})")
     values = [float(found.split.total[p]) for p in places]
     rest = len(found.split.nodes) - 1 - len(places)
-    if rest > 0:
-        labels.append(f"{rest} others")
-        values.append(found.parts.neighbours - sum(values))
-    own = found.parts.own
-    _bars(axis, [f"{_short(found.name, 20)} (itself)", *labels], [own, *values], emphasise=0)
-    _finish(axis, "contribution of nodes (distance, predicted class)", "contribution")
+    # No bar: the sum of thousands of small ones would hide those that are shown.
+    others = f"   ({rest} others together: {found.parts.neighbours - sum(values):.3g})" if rest > 0 else ""
+    _bars(axis, [f"{_short(found.name, 20)} (itself)", *labels], [found.parts.own, *values], emphasise=0)
+    kinds = ", predicted class" if found.score.kind is Outputs.CLASSES else ""
+    _finish(axis, f"contribution of nodes (distance{kinds})", f"contribution{others}")
 
 
 def _draw_change(axis: Any, found: Explanation) -> None:
@@ -131,6 +131,8 @@ def _draw_change(axis: Any, found: Explanation) -> None:
     axis.barh((y + 0.19).tolist(), after[kept].tolist(), height=0.36, color=GREEN, label=words[1])
     axis.set_yticks(y.tolist(), [_plain(_short(called[c], 18)) for c in kept])
     axis.set_ylim(max(len(kept), 3) - 0.4, -0.6)
+    axis.use_sticky_edges = False
+    axis.margins(x=0.05)
     some = f", the {len(kept)} of {before.numel()} that moved most" if before.numel() > len(kept) else ""
     _finish(axis, f"{title}{some}", "value", legend=True)
 
@@ -155,6 +157,8 @@ def _draw_parts(axis: Any, found: Explanation) -> None:
     axis.axvline(0, color=GREY, linewidth=0.8)
     axis.set_yticks(range(len(rows) + 1), [*labels, "score"])
     axis.set_ylim(len(rows) + 0.6, -0.6)
+    axis.use_sticky_edges = False
+    axis.margins(x=0.05)
     _finish(axis, "where the score comes from", "running sum")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unspool.report.figure import Figure, Panel, finish
-from unspool.report.score import Score
+from unspool.report.score import SHARES, Score
 from unspool.report.seeds import Seed
 from unspool.report.text import counted, shown
 from unspool.spectral.plot import BLUE, GREEN, ORANGE
@@ -18,7 +18,7 @@ from unspool.spectral.plot import BLUE, GREEN, ORANGE
 POINTS = 200
 
 #: Scores that may be named inside a picture; a card's own words might hold signs that the drawing cannot measure.
-NAMED = ("accuracy", "AUC", "R²")
+NAMED = (*SHARES, "R²")
 
 _NAMES = {
     "train_loss": "training loss",

@@ -48,9 +48,10 @@ def plan_table(job: Job) -> Table | None:
         "name": "preset", "rate": "learning rate", "decay": "weight decay", "epochs": "epochs at most",
         "select": "epoch kept", "stop": "ends early",
     }  # fmt: skip
-    if isinstance(preset.get("stop"), str):  # the rule names its arguments in backticks
-        for key in ("patience", "earliest"):
-            preset["stop"] = preset["stop"].replace(f"`{key}`", plain(preset.get(key, key)))
+    for key in ("patience", "earliest"):  # arguments of the stopping rule, which names them in backticks
+        value = preset.pop(key, key)
+        if isinstance(preset.get("stop"), str):
+            preset["stop"] = preset["stop"].replace(f"`{key}`", plain(value))
     pairs = [(names.get(key, key), plain(preset[key])) for key in [*names, *preset] if key in preset]
     return facts("Plan of the training", list(dict(pairs).items())) if pairs else None
 
@@ -65,9 +66,11 @@ def data_table(job: Job, dataset: Any) -> Table | None:
         ("data set", _known(data.get("name"))),
         ("size", _size(dataset)),
         (counted(len(names), "class").replace("classs", "classes"), listed),
+        ("targets", _known(data.get("targets"))),
         ("changed by", _known(data.get("transforms"))),
         ("source", _known(data.get("source"))),
         ("hash of the content", _known(data.get("hash"))),
+        ("split", _distinct(s.part("data").get("split_name") for s in job.counted)),
         ("hash of the split", _distinct(s.part("data").get("split") for s in job.counted)),
     ]
     made = facts("What it was trained on", pairs)
@@ -87,10 +90,13 @@ def machine_table(job: Job) -> Table:
     ]
     told = job.first.part("hardware")
     hardware = [(str(name), plain(value)) for name, value in (told if told else machine()).items()]
+    hardware += (
+        [("device", str(job.first.card["device"]))] if "device" in job.first.card and "device" not in told else []
+    )
     times = [v for s in job.seeds if (v := s.metric("seconds")) is not None]
     over = f" over {len(times)} seeds" if len(times) > 1 else ""
     total = f"{shown(sum(times), 1)} s{over}" if times else None
-    caption = "Versions and machine" if told else "Versions, and the machine that wrote this report"
+    caption = "Versions and machine" if told else "Versions; this machine"
     return facts(caption, [*versions, *hardware, ("trained for", total)])
 
 

@@ -1,4 +1,4 @@
-"""Scores as people read them: accuracies in per cent, others as they are; ours beside the paper's."""
+"""Scores as people read them: shares in per cent, others as they are; ours beside the paper's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from unspool.report.page import Paragraph
 from unspool.report.seeds import Job, mean_and_spread
 from unspool.report.text import Mark, Tone, counted, number, shown
+
+
+#: Scores that are shares of something, and printed in per cent.
+SHARES = ("accuracy", "AUC", "pairs in order")
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Score:
         name = job.first.part("task").get("score")
         if not isinstance(name, str) or not name:
             return Score("score" if paper is None else "accuracy", percent=paper is not None)
-        return Score(name, percent=name == "accuracy")
+        return Score(name, percent=name in SHARES)
 
     @property
     def unit(self) -> str:
@@ -113,7 +117,7 @@ def check_paper(paper: object, score: Score | None = None) -> tuple[float, float
     if mean is None or (pair[1] is not None and (spread is None or spread < 0)):
         raise ValueError(f"paper={paper!r}: expected (mean, standard deviation) as printed, such as (71.1, 0.5)")
     if score is not None and score.percent and 0 < mean <= 1:
-        raise ValueError(f"paper={paper!r}: accuracies are compared in per cent; give (71.1, 0.5), not (0.711, 0.005)")
-    if score is not None and not score.percent and score.name in ("AUC", "R²") and mean > 1:
-        raise ValueError(f"paper={paper!r}: {score.name} is at most 1; give it as a share, not in per cent")
+        raise ValueError(f"paper={paper!r}: {score.name} is compared in per cent; give (71.1, 0.5), not (0.711, 0.005)")
+    if score is not None and score.name == "R²" and mean > 1:
+        raise ValueError(f"paper={paper!r}: {score.name} is at most 1; give it as it is, not in per cent")
     return mean, spread

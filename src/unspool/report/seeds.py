@@ -57,9 +57,13 @@ class Seed:
     @property
     def recipe(self) -> Any:
         """Everything that seeds of one job share."""
-        data = self.part("data")
-        keys = ("model", "settings", "preset", "task", "in_features", "out_features")
-        return [self.card.get(key) for key in keys], data.get("name"), data.get("hash")
+        data, task = self.part("data"), self.part("task")  # splits may differ, and with them the scale of targets
+        keys = ("model", "settings", "exact", "preset", "in_features", "out_features")
+        return [
+            *(self.card.get(key) for key in keys),
+            *(task.get(k) for k in ("kind", "score")),
+            *(data.get(k) for k in ("name", "hash")),
+        ]
 
 
 @dataclass(frozen=True, eq=False)

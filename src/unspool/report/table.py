@@ -96,9 +96,9 @@ class Table:
         lines = [f"**{to_markdown(self.caption)}**", ""]
         lines.append(_line([to_markdown(c.name) for c in self._heads]))
         lines.append("|" + "|".join("---:" if c.numbers else "---" for c in self._heads) + "|")
-        lines += [_line([_cell(c).text for c in row]) for row in self.rows]
+        lines += [_line([to_markdown(_cell(c).text) for c in row]) for row in self.rows]
         for row in self.foot:
-            words = [_cell(c).text for c in row]
+            words = [to_markdown(_cell(c).text) for c in row]
             lines.append(_line([f"**{w}**" if w else "" for w in words]))
         return "\n".join(lines)
 

@@ -40,7 +40,7 @@ def training(
         folder: what training wrote: ``seed0``, ``seed1``, ... with ``model.json`` and, where it was kept, ``history.csv``.
         out: the HTML file; ``report.html`` in the folder when omitted.
         dataset: a :class:`~unspool.datasets.Dataset` or a :class:`~unspool.Graph`, whose frequencies are drawn behind the response.
-        paper: mean and standard deviation to compare with, as printed (accuracies in per cent).
+        paper: mean and standard deviation to compare with, as printed (accuracy and AUC in per cent).
         command: what was typed to train, for those who want to repeat it.
 
     Returns:
@@ -124,7 +124,7 @@ def _plan(job: Job) -> list[Block]:
     blocks: list[Block] = []
     if preset.get("select") and preset["select"] != "the last epoch":
         blocks.append(
-            Paragraph([f"Each seed keeps the weights of one epoch, chosen on validation nodes: {preset['select']}."])
+            Paragraph([f"Each seed keeps the weights of one epoch, chosen on the validation set: {preset['select']}."])
         )
     return [*blocks, *([plan] if plan else []), settings_table(job)]
 

@@ -1,0 +1,71 @@
+"""Run by test_killed.py in a process of its own: train, be killed again and again, come back.
+
+Forks children that run ``unspool train --resume`` and kills each after a random time, so that moments inside snapshots and
+inside the writing of the finished folder are hit too. Prints how many were killed.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from unspool.cli.main import cli
+
+torch.set_num_threads(1)
+
+
+def command(out, *more):
+    return [
+        "train", "GCN", "--dataset", "contextual_sbm", "--epochs", "120", "--seeds", "2", "--set", "hidden=8", "--out", str(out),
+        "--snapshot-every", "0", "--no-report", "--quiet", *more,
+    ]  # fmt: skip
+
+
+def child(out):
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    with contextlib.suppress(SystemExit):
+        try:
+            cli(command(out, "--resume"), standalone_mode=False)
+            status = 0
+        except BaseException as problem:  # a resume that fails must be seen by the parent
+            print(f"{type(problem).__name__}: {problem}", flush=True)
+    os._exit(status)
+
+
+def main():
+    out, kills = Path(sys.argv[1]), int(sys.argv[2])
+    cli(command(out / "warm", "--epochs", "1"), standalone_mode=False)  # loads what is loaded once
+    began = time.monotonic()
+    cli(command(out / "whole"), standalone_mode=False)
+    whole = time.monotonic() - began
+    rng, killed = random.Random(0), 0
+    for _ in range(kills * 5):
+        pid = child(out / "cut")
+        time.sleep(rng.uniform(0.02, 0.25) * whole)
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFSIGNALED(status):
+            killed += 1
+        elif os.WEXITSTATUS(status):
+            sys.exit("a resume failed")
+        else:  # it got through: begin again, so that every kill finds work
+            for file in sorted((out / "cut").glob("seed*/*")):
+                file.unlink()
+        if killed >= kills:
+            break
+    pid = child(out / "cut")
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("the last resume failed")
+    print(f"killed {killed}")
+
+
+if __name__ == "__main__":
+    main()

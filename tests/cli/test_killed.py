@@ -1,0 +1,39 @@
+"""Kill -9 at random moments: every resume works, and the end is that of a run that was left alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from unspool.models.folder import load_folder
+
+KILLS = 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_killed_twenty_times(tmp_path):
+    script = Path(__file__).with_name("killed.py")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), str(KILLS)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[-1]) == KILLS, done.stdout
+    for seed in ("seed0", "seed1"):
+        (whole, a), (cut, b) = (load_folder(tmp_path / name / seed) for name in ("whole", "cut"))
+        seconds = a["metrics"].pop("seconds"), b["metrics"].pop("seconds")
+        assert min(seconds) > 0
+        assert json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
+        assert all(torch.equal(p, q) for p, q in zip(whole.parameters(), cut.parameters(), strict=True))
+        histories = [(tmp_path / name / seed / "history.csv").read_text() for name in ("whole", "cut")]
+        assert histories[0] == histories[1]
+        # Nothing half-written lies about: neither snapshots nor what a killed process was writing.
+        assert sorted(p.suffix for p in (tmp_path / "cut" / seed).iterdir()) == [".csv", ".json", ".safetensors"]

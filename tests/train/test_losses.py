@@ -1,0 +1,238 @@
+"""Upper losses against plain formulas, links without leaks, any loss and any optimiser."""
+
+import itertools
+
+import pytest
+import torch
+
+import unspool as us
+from unspool import datasets, train
+from unspool.train.loss import area_under_curve
+from unspool.train.plan import Plan
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.contextual_sbm(nodes=90, classes=3, seed=1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("ties", [False, True])
+def test_auc_counts_pairs(seed, ties):
+    generator = torch.Generator().manual_seed(seed)
+    value = torch.randn(40, generator=generator, dtype=torch.float64)
+    value = (3 * value).round() if ties else value
+    yes = (torch.rand(40, generator=generator) > 0.6).long()
+    pairs = [(a, b) for a in range(40) for b in range(40) if yes[a] and not yes[b]]
+    share = sum(1.0 if value[a] > value[b] else 0.5 if value[a] == value[b] else 0.0 for a, b in pairs) / len(pairs)
+    assert float(area_under_curve(value, yes)) == pytest.approx(share, abs=1e-12)
+    assert float(train.Ranking().score(value[:, None], yes)) == pytest.approx(share, abs=1e-12)
+
+
+def test_ranking_is_the_mean_over_ordered_pairs():
+    generator = torch.Generator().manual_seed(0)
+    out = torch.randn(12, 1, generator=generator, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(0, 4, (12,), generator=generator)
+    pairs = [(i, j) for i, j in itertools.product(range(12), repeat=2) if target[i] > target[j]]
+    plain = sum(torch.log1p(torch.exp(out[j, 0] - out[i, 0])) for i, j in pairs) / len(pairs)
+    loss = train.Ranking().loss(out, target)
+    assert float(loss.detach()) == pytest.approx(float(plain.detach()), rel=1e-12)
+    (a,), (b,) = torch.autograd.grad(loss, out), torch.autograd.grad(plain, out)
+    torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_links_that_are_asked_for_are_not_in_the_graph(data):
+    task = train.link_task(data, valid=0.1, test=0.2, seed=3)
+    pairs, dense = task.loss.pairs, task.graph.to_dense()
+    held = torch.cat([task.valid, task.test])
+    assert dense[pairs[held, 0], pairs[held, 1]].abs().max() == 0
+    assert dense[pairs[held, 1], pairs[held, 0]].abs().max() == 0
+    links = task.train[task.target[task.train] == 1]
+    assert dense[pairs[links, 0], pairs[links, 1]].min() > 0
+    parts = [set(getattr(task, p).tolist()) for p in ("train", "valid", "test")]
+    assert len(set.union(*parts)) == sum(map(len, parts)) == len(pairs)
+    # Pairs that stand for "no" are links nowhere in the whole graph, and every pair occurs once.
+    whole = data.graph.to_dense()
+    no = pairs[task.target == 0]
+    assert whole[no[:, 0], no[:, 1]].abs().max() == 0
+    assert len({tuple(p) for p in pairs.tolist()}) == len(pairs)
+    for part in ("train", "valid", "test"):
+        ids = getattr(task, part)
+        assert int((task.target[ids] == 1).sum()) * 2 == len(ids)
+
+
+def test_links_are_learnt(data):
+    task = train.link_task(data, valid=0.1, test=0.2)
+    runs = train.repeat(lambda: us.models.GPRGNN(data.features.shape[1], 16, depth=4), task, Plan(epochs=60), seeds=2)
+    assert runs.score_name == "AUC"
+    assert runs.mean > 0.6
+
+
+def test_a_full_graph_has_no_links_to_stand_against():
+    pairs = torch.tensor(list(itertools.combinations(range(8), 2))).T
+    full = datasets.from_tensors(pairs, torch.eye(8))
+    with pytest.raises(ValueError, match="links more than half of all pairs of its 8 nodes"):
+        train.link_task(full)
+
+
+@pytest.mark.parametrize(("valid", "test"), [(0.0, 0.1), (0.6, 0.5), (-0.1, 0.1)])
+def test_bad_shares_of_links(data, valid, test):
+    with pytest.raises(ValueError, match="shares of the links lie between 0 and 1"):
+        train.link_task(data, valid=valid, test=test)
+
+
+def test_any_callable_is_a_loss(data):
+    split = data.split
+    calls = []
+
+    def loss(output, target):
+        calls.append(output.shape[0])
+        return torch.nn.functional.cross_entropy(output, target)
+
+    own = train.Task(data.features, data.graph, data.labels, split.train, split.valid, split.test, loss)
+    plain = train.Task.of(data)
+    histories = []
+    for task in (own, plain):
+        torch.manual_seed(0)
+        model = us.models.GCN(data.features.shape[1], 3, hidden=8)
+        histories.append(train.fit(model, task, Plan(epochs=8)).history)
+    assert [e.train_loss for e in histories[0]] == [e.train_loss for e in histories[1]]
+    assert all(e.valid_score == -e.valid_loss for e in histories[0])
+    assert len(split.train) in calls
+
+
+def test_losses_that_are_none(data):
+    split = data.split
+    parts = (data.features, data.graph, data.labels, split.train, split.valid, split.test)
+    with pytest.raises(TypeError, match=r"loss=CrossEntropy is the class; give one of it, CrossEntropy\(\)"):
+        train.Task(*parts, train.CrossEntropy)
+    with pytest.raises(TypeError, match="loss='mse': expected a Loss"):
+        train.Task(*parts, "mse")
+    task = train.Task(*parts, lambda output, target: output)
+    with pytest.raises(TypeError, match="the loss came to shape"):
+        train.fit(us.models.MLP(data.features.shape[1], 3), task, Plan(epochs=1))
+
+
+def test_parts_that_cannot_be_scored_are_named(data):
+    split, yes = data.split, torch.zeros_like(data.labels)
+    parts = (data.features, data.graph, yes, split.train, split.valid, split.test)
+    with pytest.raises(ValueError, match="the train set holds only no: AUC compares yes with no"):
+        train.Task(*parts, train.Binary())
+    with pytest.raises(ValueError, match="all targets of the train set are equal"):
+        train.Task(*parts, train.Ranking())
+    number = torch.zeros(data.nodes, 1)
+    number[split.test[0]] = torch.nan
+    with pytest.raises(ValueError, match=f"node {int(split.test[0])} is in the test set but has no number"):
+        train.Task(*parts[:2], number, *parts[3:], train.Regression())
+    with pytest.raises(ValueError, match="names item 900, but there are 90 targets"):
+        train.Task(*parts[:2], data.labels, torch.tensor([900]), *parts[4:])
+
+
+OPTIMISERS = [
+    torch.optim.SGD, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.NAdam, torch.optim.LBFGS,
+    lambda groups, lr: torch.optim.SGD(groups, lr=lr, momentum=0.9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS, ids=lambda o: getattr(o, "__name__", "own"))
+def test_any_optimiser(data, optimiser):
+    torch.manual_seed(0)
+    model = us.models.GCN(data.features.shape[1], 3, hidden=8, dropout=0.0)
+    run = train.fit(model, train.Task.of(data), Plan(rate=0.05, epochs=15, optimiser=optimiser))
+    assert run.history[-1].train_loss < run.history[0].train_loss
+
+
+def test_decay_that_an_optimiser_does_not_know_is_refused(data):
+    model = us.models.GCN(data.features.shape[1], 3)
+    with pytest.raises(ValueError, match="LBFGS knows no weight decay; give decay=0"):
+        train.fit(model, train.Task.of(data), Plan(decay=1e-3, optimiser=torch.optim.LBFGS))
+
+
+@pytest.mark.parametrize("kind", us.models.MODELS, ids=lambda kind: kind.__name__)
+def test_bfloat16_learns_what_float32_learns(data, kind):
+    scores = []
+    for precision in train.Precision:
+        torch.manual_seed(0)
+        model = kind(data.features.shape[1], 3)
+        run = train.fit(model, train.Task.of(data), Plan(epochs=40, precision=precision))
+        assert all(p.dtype == torch.float32 for p in model.parameters())
+        scores.append(run.history[-1].train_loss)
+    assert scores[0] != scores[1] or kind is us.models.SGC  # SGC's layers are sparse products, which stay in float32
+    assert scores[1] == pytest.approx(scores[0], rel=0.1, abs=0.05)
+
+
+def test_a_seed_gives_the_same_run_alone_or_among_others(data):
+    task, plan = train.Task.of(data), Plan(epochs=6)
+
+    def build():
+        return us.models.APPNP(data.features.shape[1], 3, hidden=8)
+
+    torch.manual_seed(77)
+    before = torch.get_rng_state()
+    together = train.repeat(build, task, plan, seeds=[4, 2, 9])
+    assert torch.equal(torch.get_rng_state(), before)
+    alone = train.repeat(build, task, plan, seeds=[2])
+    assert together.runs[1].history == alone.runs[0].history
+    assert together.mean == pytest.approx(sum(together.test) / 3)
+    with pytest.raises(ValueError, match="no seeds"):
+        train.repeat(build, task, plan, seeds=0)
+
+
+class Noisy(torch.nn.Module):
+    """A module that draws from torch's own generator, as users' modules do."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, 3)
+
+    def forward(self, x, graph):
+        return self.linear(torch.nn.functional.dropout(graph @ x, 0.5, self.training))
+
+
+class CutOff(BaseException):
+    pass
+
+
+def test_modules_with_torchs_own_dropout_continue_to_the_same_numbers(data, tmp_path):
+    task, plan = train.Task.of(data), Plan(epochs=10)
+
+    def build():
+        return Noisy(data.features.shape[1])
+
+    expected = train.run_seed(build, 3, task, plan)[1]
+
+    def watch(now, best):
+        if now.epoch == 4:
+            raise CutOff
+
+    with pytest.raises(CutOff):
+        train.run_seed(build, 3, task, plan, watch=watch, snapshot=tmp_path / "run.pt", every=0.0)
+    assert train.run_seed(build, 3, task, plan, snapshot=tmp_path / "run.pt")[1].history == expected.history
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [({"rate": 0.02}, "began with rate 0.01, not 0.02"), ({"decay": 0.1}, "began with decay 0.0, not 0.1")],
+)
+def test_a_snapshot_is_not_continued_under_another_plan(data, tmp_path, change, sentence):
+    task, file = train.Task.of(data), tmp_path / "run.pt"
+    model = us.models.GCN(data.features.shape[1], 3, hidden=4)
+    train.fit(model, task, Plan(epochs=2), snapshot=file)
+    with pytest.raises(ValueError, match=sentence):
+        train.fit(model, task, Plan(epochs=4, **change), snapshot=file)
+    other = data.with_split(lambda d: datasets.splits.random(d.labels, seed=5))
+    with pytest.raises(ValueError, match="began on other data"):
+        train.fit(model, train.Task.of(other), Plan(epochs=4), snapshot=file)
+    assert len(train.fit(model, task, Plan(epochs=4), snapshot=file).history) == 4  # more epochs are welcome
+
+
+def test_the_exact_lower_level_trains(data):
+    """APPNP solved exactly is PPNP: the same runs from the same weights."""
+    task, plan = train.Task.of(data), Plan(epochs=10)
+    builds = (
+        lambda: us.models.APPNP(data.features.shape[1], 3, hidden=8).implicit(),
+        lambda: us.models.PPNP(data.features.shape[1], 3, hidden=8),
+    )
+    histories = [train.run_seed(build, 0, task, plan)[1].history for build in builds]
+    for a, b in zip(*histories, strict=True):
+        assert a.train_loss == pytest.approx(b.train_loss, rel=1e-4)
