@@ -8,6 +8,7 @@ import torch
 import unspool as us
 from unspool import datasets
 from unspool.cli.explain import run
+from unspool.cli.source import Source
 from unspool.explain import explain
 from unspool.models.folder import save_folder
 
@@ -16,8 +17,9 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def ask(checkpoint, node, **changes):
     """Run the command with defaults for what is not said."""
-    said = {"edges": None, "features": None, "data": None, "against": None, "top": 10, "out": None, "as_json": False}
-    run(checkpoint, node, **{**said, **changes})
+    said = {"target": None, "against": None, "top": 10, "out": None, "as_json": False, **changes}
+    source = Source(**{name: said.pop(name) for name in ("edges", "features", "data") if name in said})
+    run(checkpoint, node, source, **said)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,7 @@ def test_own_files_and_names(tmp_path, files, capsys):
     assert "dee" in text
     with pytest.raises(ValueError, match="no node is called 'cen'; the nearest name is 'cem'"):
         ask(file, "cen", edges=files[0], features=files[1])
-    with pytest.raises(ValueError, match="--features needs the graph"):
+    with pytest.raises(ValueError, match="--features belongs to your own files; name the graph with --edges"):
         ask(file, "cem", features=files[1])
 
 

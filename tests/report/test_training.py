@@ -213,7 +213,7 @@ def test_a_card_that_says_nothing_has_a_report(tmp_path):
         assert words in text
 
 
-@pytest.mark.parametrize("junk", [[], "x", 3, None, {"epoch": "x", "test_score": [], "reason": 4, "seconds": {}}])
+@pytest.mark.parametrize("junk", ["x", None, {"epoch": "x", "test_score": [], "reason": 4, "seconds": {}}])
 def test_parts_of_cards_may_be_anything(junk, tmp_path):
     folder, _ = make_job(tmp_path, seeds=2)
     for name in ("seed0", "seed1"):

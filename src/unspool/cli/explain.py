@@ -10,40 +10,30 @@ from typing import Any
 import click
 import torch
 
-from unspool import datasets
 from unspool.cli.demo import check_drawing, check_writable
-from unspool.datasets import Dataset, Split
+from unspool.cli.recall import recall
+from unspool.cli.source import Source
+from unspool.datasets import Dataset
 from unspool.explain import Against, Explanation, Outputs, explain, find_node, plot
 from unspool.models.folder import load_trained
-from unspool.refusal import Refusal
-
-#: What may have been done to the data before training, by the names that cards use.
-TRANSFORMS = ("row_normalised", "largest_component")
-
-#: What a card may say about the files it names, beside their places.
-COLUMNS = ("edge_columns", "id_column", "feature_columns", "label_column", "split_column", "target_columns")
 
 
 def run(
     checkpoint: Path,
     node: str,
-    edges: Path | None,
-    features: Path | None,
-    data: Path | None,
+    source: Source,
+    target: str | None,
     against: str | None,
     top: int,
     out: Path | None,
     as_json: bool,
-    target: str | None = None,
 ) -> None:
     """Load the model and its data, explain, print, draw."""
     if out is not None:
         check_drawing()
         check_writable(out)
-    if features is not None and edges is None:
-        raise ValueError("--features needs the graph they belong to: give its edges with --edges too")
     model = load_trained(checkpoint)
-    held, notes = find_data(model.card, edges, features, data, checkpoint)
+    held, notes = recall(model.card, source, checkpoint)
     found = explained(model, held, node, target, against)
     if out is not None:
         plot(found, out, top=top)
@@ -78,95 +68,6 @@ def explained(model: Any, held: Dataset, node: str, target: str | None, against:
         feature_names=held.feature_names,
         outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
     )
-
-
-# -- data --------------------------------------------------------------------------------------------------------------
-
-
-def find_data(
-    card: Mapping[str, Any], edges: Path | None, features: Path | None, root: Path | None, checkpoint: Path
-) -> tuple[Dataset, list[str]]:
-    """The data to explain on: files that are given, else what the card names; and remarks for the user."""
-    facts = card.get("data") or {}
-    steps = _transforms(facts)
-    if edges is not None:
-        held = datasets.from_files(edges, features)
-        return _transformed(held, steps), _files_note(steps)
-    source = facts.get("source") or _guessed_source(facts)
-    if "dataset" in source:
-        held = datasets.load(source["dataset"], root=root)
-    elif "edges" in source:
-        held = _from_named_files(source)
-    else:
-        raise Refusal(f"{checkpoint} does not say which data it was trained on; give them with --edges and --features")
-    ready = _transformed(held, steps)
-    return ready, _hash_note(facts.get("hash"), held, ready)
-
-
-def _transforms(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    named = facts.get("transforms")
-    if named is None:  # cards of older folders say it in words only
-        named = ["row_normalised"] if "features row-normalised" in facts.get("notes", ()) else []
-    for step in named:
-        if step not in TRANSFORMS:
-            raise Refusal(
-                f"the model was trained on data after {step!r}, which this version does not know; update unspool, or apply it "
-                "yourself and give --edges and --features"
-            )
-    return tuple(named)
-
-
-def _transformed(held: Dataset, steps: Sequence[str]) -> Dataset:
-    for step in steps:
-        held = getattr(held, step)()
-    return held
-
-
-def _guessed_source(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The data set of that name, where the card gives a name only."""
-    known = {entry.name for entry in datasets.catalogue()}
-    name = str(facts.get("name", "")).lower()
-    return {"dataset": name} if name in known else {}
-
-
-def _from_named_files(source: Mapping[str, Any]) -> Dataset:
-    missing = [
-        str(source[key]) for key in ("edges", "features", "labels") if source.get(key) and not _there(source[key])
-    ]
-    if missing:
-        raise FileNotFoundError(
-            f"the model was trained on {', '.join(missing)}, which is not here; give the data with --edges and --features"
-        )
-    columns = {key: source[key] for key in COLUMNS if source.get(key) is not None}
-    return datasets.from_files(
-        source["edges"], source.get("features"), source.get("labels"), split=_any_split, **columns
-    )
-
-
-def _any_split(held: Dataset) -> Split:
-    """Explaining needs no split, and drawing one fails where a class has few labels: three nodes will do."""
-    return Split(*(torch.tensor([part]) for part in range(3)), nodes=held.nodes)
-
-
-def _there(path: Any) -> bool:
-    return Path(str(path)).is_file()
-
-
-def _hash_note(trained_on: str | None, raw: Dataset, ready: Dataset) -> list[str]:
-    if trained_on is None or trained_on in (raw.hash, ready.hash):
-        return []
-    return [
-        f"{ready.name} differs from the data the model was trained on ({ready.hash[:8]} instead of {trained_on[:8]}), so this "
-        "explains what the model says here, not what it was measured on"
-    ]
-
-
-def _files_note(steps: Sequence[str]) -> list[str]:
-    done = ", ".join(step.replace("_", " ") for step in steps)
-    return [f"the data were {done}, as in training"] if done else []
-
-
-# -- names -------------------------------------------------------------------------------------------------------------
 
 
 def class_names(card: Mapping[str, Any], held: Dataset, outputs: int) -> tuple[str, ...] | None:

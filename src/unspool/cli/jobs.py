@@ -105,27 +105,27 @@ def predict(checkpoint: Path, out: Path, only: str, device: str, as_json: bool, 
 
 @click.command()
 @click.argument("checkpoint", type=click.Path(path_type=Path))
-@click.option("--node", required=True, help="The node's id, or its name.")
+@click.option("--node", required=True, help="The node: its name, or its number from 0.")
 @data_options
-@click.option("--against", help="The class to compare with; the runner-up when omitted.")
+@click.option("--target", help="The class to explain, by name or number; the predicted one when omitted.")
+@click.option("--against", help="Explain the lead over another class: runner-up, a name or a number.")
 @click.option(
     "--top", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many neighbours and features."
 )
 @click.option("--out", type=_FILE, help="Draw a picture: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def explain(
-    checkpoint: Path, node: str, against: str | None, top: int, out: Path | None, as_json: bool, **options: Any
-) -> None:
+def explain(checkpoint: Path, **options: Any) -> None:
     """Say why a node is predicted as it is: which hops, which neighbours, what the denoiser changed.
 
-    Exact for models whose propagation is linear: the score is split into one number per hop and neighbour, and they add
-    up to it. Without --edges or --dataset the data the model was trained on are taken.
+    Exact for models whose propagation is linear: contributions of hops and nodes sum to the score. The others are split
+    to first order, and what that leaves unexplained is printed. Without --edges or --dataset the data the model was
+    trained on are taken.
 
-    Example: unspool explain out/train/seed0 --node 1708 --out out/node.png
+    Example: unspool explain out/train/seed0 --node 1708 --against runner-up --out out/why.png
     """
     from unspool.cli.explain import run
 
-    run(checkpoint, node, Source.taken_from(options), against, top, out, as_json)
+    run(checkpoint, source=Source.taken_from(options), **options)
 
 
 @click.command()

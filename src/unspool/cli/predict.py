@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.cli.source import Source, data_of
+from unspool.cli.recall import recall
+from unspool.cli.source import NO_SPLIT, Source
 from unspool.cli.tables import check_table, write_table
 from unspool.models import Model
 from unspool.models.folder import CARD, load_trained
@@ -23,7 +24,9 @@ def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_
     check_table(out)
     models = _models(checkpoint, device)
     card = models[0].card
-    data = data_of(card, source)
+    data, notes = recall(card, source, checkpoint)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
     _check_fits(models[0], data, checkpoint)
     output = _output(models, data, device, card)
     chosen = _chosen(data, only)
@@ -103,7 +106,8 @@ def _chosen(data: Any, only: str) -> Tensor:
         chosen = torch.nonzero(data.strata < 0).flatten()
         what = "without a label"
     elif only == "test":
-        chosen = data.split.test if data.split is not None else torch.empty(0, dtype=torch.int64)
+        there = data.split is not None and data.split.name != NO_SPLIT
+        chosen = data.split.test if there else torch.empty(0, dtype=torch.int64)
         what = "in a test set"
     else:
         return torch.arange(data.nodes)

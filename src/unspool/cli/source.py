@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+
+#: The name of a split that stands for none.
+NO_SPLIT = "none"
 
 #: Options that say which data; each of the commands takes them all.
 _OPTIONS = (
@@ -58,29 +61,39 @@ class Source:
         """Whether the data are the user's own files."""
         return self.edges is not None
 
-    def load(self, default: str | None = None) -> Any:
-        """The data set."""
+    def load(self, default: str | None = None, split_or_none: bool = False) -> Any:
+        """The data set; ``split_or_none`` for those who can do without a split where none can be drawn."""
         from unspool import datasets
 
-        if self.own and self.dataset is not None:
-            raise ValueError("--dataset names a set and --edges your own files; give one of them")
+        self.check()
         if not self.own:
-            for name in ("features", "labels", "label_column", "target_columns"):
-                if getattr(self, name):
-                    option = name.replace("_", "-").removesuffix("s" if name == "target_columns" else "")
-                    raise ValueError(f"--{option} belongs to your own files; name the graph with --edges")
             name = self.dataset if self.dataset is not None else default
             if name is None:
                 raise ValueError("which data? Give --dataset NAME, or --edges FILE (and --features FILE)")
             found = datasets.load(name, root=self.data)
         else:
-            found = self._files()
+            found = self._files(_drawn_or_none if split_or_none and self.split_column is None else None)
         if self.split is None:
             return found
-        text = self.split
-        return found.with_split(lambda data: datasets.splits.by_name(data, text))
+        try:
+            return found.with_split(datasets.splits.by_name(found, self.split))
+        except ValueError:
+            if split_or_none:
+                return found
+            raise
 
-    def _files(self) -> Any:
+    def check(self) -> None:
+        """Refuse options that contradict each other, or hang in the air."""
+        if self.own and self.dataset is not None:
+            raise ValueError("--dataset names a set and --edges your own files; give one of them")
+        if self.own:
+            return
+        for name in ("features", "labels", "label_column", "target_columns", "feature_columns", "split_column"):
+            if getattr(self, name):
+                option = name.replace("_", "-").removesuffix("s" if name.endswith("_columns") else "")
+                raise ValueError(f"--{option} belongs to your own files; name the graph with --edges")
+
+    def _files(self, split: Any) -> Any:
         from unspool import datasets
 
         assert self.edges is not None
@@ -88,7 +101,7 @@ class Source:
         return datasets.from_files(
             self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
             label_column=self.label_column, split_column=self.split_column,
-            target_columns=list(self.target_columns) if self.target_columns else None,
+            target_columns=list(self.target_columns) if self.target_columns else None, split=split,
         )  # fmt: skip
 
     @staticmethod
@@ -105,34 +118,18 @@ class Source:
     def record(self, default: str | None = None) -> dict[str, Any]:
         """The same in plain values, for a model's card."""
         if not self.own:
-            return {"dataset": self.dataset if self.dataset is not None else default}
-        held = {
-            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data", "split")
-        }
+            found: dict[str, Any] = {"dataset": self.dataset if self.dataset is not None else default}
+            return found if self.split is None else {**found, "split": self.split}
+        held = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data")}
         return {name: [*value] if isinstance(value, tuple) else str(value) for name, value in held.items() if value}
 
 
-def data_of(card: Mapping[str, Any], source: Source) -> Any:
-    """The data to look at with a trained model, as the model was trained to see them.
+def _drawn_or_none(data: Any) -> Any:
+    """The usual split; where a class has too few examples, one that stands for none."""
+    from unspool.datasets import Split, splits
 
-    What the user names wins; else the set that the model was trained on. Columns are found by the names they had in
-    training, and features are transformed as they were then.
-    """
-    known: Mapping[str, Any] = card.get("data", {})
-    if source.own:
-        columns = tuple(known.get("features") or ())
-        usable = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
-        if columns and not source.feature_columns and usable:
-            source = replace(source, feature_columns=columns)
-        found = source.load()
-    else:
-        trained: Mapping[str, Any] = known.get("source", {})
-        if source.dataset is None and "edges" in trained:
-            found = Source.from_record(trained).load()
-        else:
-            found = source.load(trained.get("dataset"))
-    for name in known.get("transforms", ()):
-        if name != "row_normalised":
-            raise ValueError(f"the model was trained on features that were {name!r}, which this version does not know")
-        found = found.row_normalised()
-    return found
+    try:
+        return splits.random(data.strata, seed=0)
+    except ValueError:
+        first = list(range(min(3, data.nodes)))
+        return Split(first[:1], first[1:2], first[2:3], nodes=data.nodes, name=NO_SPLIT)

@@ -22,6 +22,7 @@ from unspool.files import write_whole
 from unspool.models.checkpoint import check_device
 from unspool.models.folder import CARD, load_folder, save_folder
 from unspool.models.preset_tables import printed_accuracy
+from unspool.report import machine
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _one(job: Job, order: Order, seed: int, console: Console) -> tuple[float, st
         "reason": run.reason,
         "seconds": run.seconds,
     }
-    save_folder(model, place, **job.facts(data), device=order.device, metrics=metrics)  # type: ignore[arg-type]
+    save_folder(model, place, **job.facts(data), device=order.device, hardware=machine(order.device), metrics=metrics)  # type: ignore[arg-type]
     if run.reason != "interrupted":
         snapshot.unlink(missing_ok=True)
     if order.as_json:

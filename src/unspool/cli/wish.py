@@ -123,8 +123,8 @@ class Job:
 def prepare(wish: Wish, source: Source) -> Job:
     """Settle everything, and refuse what cannot be, before any work."""
     kind = model_called(wish.model)
-    data = source.load(BUILT_IN)
     how = _preset(kind, wish, source)
+    data = source.load(BUILT_IN)
     normalise = how.normalise_features if wish.normalise_rows is None else wish.normalise_rows
     data = data.row_normalised() if normalise else data
     what = _kind(wish, data)

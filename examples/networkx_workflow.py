@@ -1,0 +1,31 @@
+"""A NetworkX graph in, predictions and their reasons back on the graph: Zachary's karate club from two known members."""
+
+import networkx as nx
+import torch
+
+import unspool as us
+from unspool import datasets, train
+
+club = nx.karate_club_graph()
+people = list(club)
+true = [club.nodes[person]["club"] for person in people]
+# Every member is described by nothing but himself; only the two leaders' sides are known.
+split = datasets.Split([0, 33], [1, 32], [p for p in people if p not in (0, 1, 32, 33)], nodes=len(people))
+data = datasets.from_networkx(club, label="club", split=split)
+print(data)
+
+runs = train.repeat(
+    lambda: us.models.APPNP(data.nodes, 2, hidden=16, depth=10, teleport=0.1, dropout=0.2),
+    train.Task.of(data),
+    train.Plan(rate=0.02, decay=5e-4, epochs=60),
+    seeds=3,
+)
+print(runs)
+
+model = runs.models[0]
+with torch.no_grad():
+    sides = model(data.features, data.graph).argmax(-1)
+nx.set_node_attributes(club, {p: data.classes[int(s)] for p, s in zip(people, sides, strict=True)}, "predicted")
+wrong = [p for p in people if club.nodes[p]["predicted"] != true[p]]
+print(f"placed on the wrong side: {wrong}")
+print(us.explain.explain(model, data.features, data.graph, node=8, classes=data.classes))

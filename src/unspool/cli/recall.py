@@ -1,0 +1,95 @@
+"""The data to look at with a trained model, as the model was trained to see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from unspool import datasets
+from unspool.cli.source import Source
+from unspool.datasets import Dataset
+from unspool.refusal import Refusal
+
+#: What may have been done to the data before training, by the names that cards use.
+TRANSFORMS = ("row_normalised", "largest_component")
+
+
+def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[Dataset, list[str]]:
+    """The data that the user names, else those the model was trained on; and remarks for the user.
+
+    Columns are found by the names they had in training, and features are transformed as they were then.
+    """
+    facts: Mapping[str, Any] = card.get("data") or {}
+    steps = _transforms(facts)
+    source.check()
+    if source.own:
+        return _transformed(_with_columns(source, facts).load(split_or_none=True), steps), _files_note(steps)
+    trained = facts.get("source") or _guessed_source(facts)
+    if source.dataset is not None or "dataset" in trained:
+        split = trained.get("split") if source.split is None and source.dataset is None else source.split
+        held = replace(source, split=split).load(trained.get("dataset"), split_or_none=True)
+    elif "edges" in trained:
+        _check_there(trained)
+        held = Source.from_record(trained).load(split_or_none=True)
+    else:
+        raise Refusal(f"{checkpoint} does not say which data it was trained on; give them with --edges and --features")
+    ready = _transformed(held, steps)
+    return ready, _hash_note(facts.get("hash"), held, ready)
+
+
+def _with_columns(source: Source, facts: Mapping[str, Any]) -> Source:
+    """Take the columns that the model was trained on, wherever they stand in a table."""
+    columns = tuple(facts.get("features") or ())
+    table = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
+    return replace(source, feature_columns=columns) if columns and table and not source.feature_columns else source
+
+
+def _transforms(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    named = facts.get("transforms")
+    if named is None:  # cards of older folders say it in words only
+        named = ["row_normalised"] if "features row-normalised" in facts.get("notes", ()) else []
+    for step in named:
+        if step not in TRANSFORMS:
+            raise Refusal(
+                f"the model was trained on data after {step!r}, which this version does not know; update unspool, or apply it "
+                "yourself and give --edges and --features"
+            )
+    return tuple(named)
+
+
+def _transformed(held: Dataset, steps: Sequence[str]) -> Dataset:
+    for step in steps:
+        held = getattr(held, step)()
+    return held
+
+
+def _guessed_source(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The data set of that name, where the card gives a name only."""
+    known = {entry.name for entry in datasets.catalogue()}
+    name = str(facts.get("name", "")).lower()
+    return {"dataset": name} if name in known else {}
+
+
+def _check_there(source: Mapping[str, Any]) -> None:
+    named = [str(source[key]) for key in ("edges", "features", "labels") if source.get(key)]
+    missing = [path for path in named if not Path(path).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"the model was trained on {', '.join(missing)}, which is not here; give the data with --edges and --features"
+        )
+
+
+def _hash_note(trained_on: str | None, raw: Dataset, ready: Dataset) -> list[str]:
+    if trained_on is None or trained_on in (raw.hash, ready.hash):
+        return []
+    return [
+        f"{ready.name} differs from the data the model was trained on ({ready.hash[:8]} instead of {trained_on[:8]}), so this "
+        "is what the model says here, not what it was measured on"
+    ]
+
+
+def _files_note(steps: Sequence[str]) -> list[str]:
+    done = ", ".join(step.replace("_", " ") for step in steps)
+    return [f"the data were {done}, as in training"] if done else []
