@@ -142,6 +142,18 @@ def test_permutations_and_units_pass_through(rule, scene):
         assert np.isclose(tenfold.noise_, 10 * plain.noise_)
 
 
+@pytest.mark.parametrize("rule", [GCV(), SURE()], ids=str)
+def test_units_of_edge_weights_pass_through(rule):
+    noisy = np.random.default_rng(0).standard_normal(30) + np.arange(30) / 5
+    edges, how = np.stack([np.arange(29), np.arange(1, 30)]), {"symmetrise": True, "normalise": Normalisation.NONE}
+    found = []
+    for unit in (1.0, 1e6):
+        graph = us.Graph.from_edges(edges, nodes=30, weights=np.full(29, unit), **how)
+        found.append(GraphDenoiser(rule).fit_transform(noisy, graph=graph))
+    assert np.allclose(found[0], found[1], atol=1e-6)
+    assert not np.allclose(found[0], noisy, atol=0.1)
+
+
 def test_large_graphs_come_close_with_probes(monkeypatch, sensors):
     graph, clean = sensors
     exact_graph = graph.to(torch.float64)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from sklearn.exceptions import NotFittedError
 
 import unspool as us
 from unspool import models, train
@@ -14,6 +15,7 @@ from unspool.datasets.features import read_features, row_normalise
 from unspool.estimator import NodeClassifier, NodeRegressor
 from unspool.estimator.holdout import hold_out
 from unspool.ops.features import SparseFeatures
+from unspool.train.fit import Diverged
 
 QUICK = {"epochs": 25, "hidden": 8, "seed": 3}
 
@@ -86,6 +88,7 @@ def test_names_of_classes_do_not_matter(data, x, partly):
         clf = quick().fit(x, y, graph=data.graph)
         assert np.array_equal(clf.predict(), names[wanted])
         assert clf.score(x, y) == quick().fit(x, partly, graph=data.graph).score(x, partly)
+    assert np.array_equal(quick().fit(x, partly.astype(float), graph=data.graph).predict(), wanted)
     with_gaps = np.where(partly >= 0, 10.0 * partly, np.nan)
     assert np.array_equal(quick().fit(x, with_gaps, graph=data.graph).predict(), 10.0 * wanted)
     tensor = quick().fit(torch.as_tensor(x), torch.as_tensor(partly), graph=data.graph)
@@ -150,7 +153,9 @@ def test_the_held_back_share_is_stratified_and_not_learnt_from(data, x, partly, 
 
 
 def test_without_a_share_all_labels_are_learnt_from_and_the_last_epoch_counts(data, x, partly):
-    clf = quick(valid_share=0).fit(x, partly, graph=data.graph)
+    clf = quick(valid_share=0, rate=0.5, patience=2).fit(x, partly, graph=data.graph)
+    losses = [epoch.valid_loss for epoch in clf.run_.history]
+    assert np.argmin(losses) + 1 < 25  # there was a better epoch, but nobody to tell
     assert clf.run_.best.epoch == clf.n_iter_ == 25
     mask = np.zeros(90, dtype=bool)
     mask[np.flatnonzero(partly >= 0)[:20]] = True
@@ -194,6 +199,14 @@ def test_fitted_estimators_are_pickled_whole(data, x, partly):
     again = pickle.loads(pickle.dumps(clf))
     assert np.array_equal(again.predict_proba(), clf.predict_proba())
     assert repr(again) == repr(clf)
+
+
+def test_a_fit_that_fails_leaves_no_mixture(data, x, partly):
+    clf = quick().fit(x, partly, graph=data.graph)
+    with pytest.raises(Diverged, match="learning rate 1e\\+30 is probably too large"):
+        clf.set_params(rate=1e30).fit(x, partly % 2, graph=data.graph)
+    with pytest.raises(NotFittedError):
+        clf.predict()
 
 
 def test_an_interrupted_fit_keeps_its_weights_and_stops_a_search(data, x, partly, monkeypatch):

@@ -83,11 +83,9 @@ def _quadrature(graph: Graph, columns: Tensor, steps: int) -> tuple[Tensor, Tens
         diagonal.append((unit * ahead).sum(0))
         ahead = ahead - diagonal[-1] * unit
         beta = torch.linalg.vector_norm(ahead, dim=0)
-        # An exhausted space ends with a zero, which cuts what follows off from the first entry.
-        beta = torch.where(beta > 1e-12, beta, 0.0)
+        # In an exhausted space β is (nearly) zero, which cuts what follows off from the first entry.
         beside.append(beta)
         before, unit = unit, ahead / torch.where(beta > 0, beta, 1.0)
-        unit = torch.where(beta > 0, unit, 0.0)
     off = torch.diag_embed(torch.stack(beside[:-1], dim=-1), offset=1) if len(beside) > 1 else 0.0
     band = torch.diag_embed(torch.stack(diagonal, dim=-1)) + off
     value, vector = torch.linalg.eigh(band, UPLO="U")

@@ -84,6 +84,7 @@ class NodeEstimator(OpenSettings, ABC):
         every, place, rows = self._read(x, graph)
         nodes = place.nodes
         given = nodes if rows is None else rows.size
+        vars(self).pop("model_", None)  # old weights and new classes must not meet if training fails
         values, known, strata = self._learn(y, given)
         if rows is not None:
             values, known, strata = _spread(rows, nodes, values, known, strata)
@@ -105,7 +106,7 @@ class NodeEstimator(OpenSettings, ABC):
             epochs=self.epochs,
             # Without nodes to choose by, every epoch is better than the one before.
             select=self.select if chosen else Select.LAST,
-            stop=Stop.PATIENCE if chosen and self.patience is not None else Stop.NEVER,
+            stop=Stop.NEVER if self.patience is None else Stop.PATIENCE,
             patience=1 if self.patience is None else self.patience,
         )
         device = torch.device(self.device)

@@ -19,9 +19,11 @@ from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr
+from unspool.ops.thin import round_width
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,10 +71,12 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
 def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     step = step_for(x)
     diagonal = hops.ndim == 3
-    y, lagged, spare = _weigh(x, hops[-1]), None, None
+    columns = hops.shape[-1]
+    hops, room = _rounded(x, hops)
+    y, lagged, spare = _weigh(x, hops[-1])[..., :columns].contiguous(), None, None
     for k in reversed(range(hops.shape[0] - 1)):
         out = torch.empty_like(y) if spare is None else spare
-        base = x if diagonal else _weigh(x, hops[k], out=out)
+        base = x if diagonal else _weigh(x, hops[k], out=out if room is None else room)[..., :columns]
         weight = hops[k].view(-1) if diagonal else None
         scale = 2.0 if chebyshev and k > 0 else 1.0
         step(csr, _flat(y), _flat(out), scale, _flat(base), weight, None if lagged is None else _flat(lagged))
@@ -120,6 +124,9 @@ def _sweep_piece(
     xp, c = (x.contiguous(), hops) if only else _cut(x, hops, piece)
     u, lagged, spare = start, None, None
     part = None if dx is None else (dx if only or dx.shape == xp.shape else torch.zeros_like(xp))
+    total, back = part, c
+    if part is not None and (wide := _round_back(xp, c)) is not None:
+        total, back = xp.new_zeros(xp.shape[0], 1, wide.shape[2]), wide
     for k in range(hops.shape[0]):
         if k > 0:
             out = torch.empty_like(u) if spare is None or spare is start else spare  # start may be the caller's
@@ -127,8 +134,10 @@ def _sweep_piece(
             step(csr_t, _flat(u), _flat(out), scale, None, None, None if lagged is None else _flat(lagged))
             u, lagged, spare = (out, u, lagged) if chebyshev else (out, None, u)
         _contract(xp, u, _cut_hop(dhops[k], piece))
-        if part is not None:
-            _add_weighed(part, u, c[k])
+        if total is not None:
+            _add_weighed(total, u, back[k])
+    if part is not None and total is not None and total is not part:
+        part += total[..., : part.shape[2]]
     if dx is not None and part is not dx:
         assert part is not None
         if x.shape[1] == 1:
@@ -220,6 +229,20 @@ def _weigh(x: Tensor, c: Tensor, out: Tensor | None = None) -> Tensor:
         return torch.mm(x[:, 0], c[0], out=flat).view(x.shape[0], 1, -1)
     result = torch.bmm(x.transpose(0, 1), c).transpose(0, 1)
     return result.contiguous() if out is None else out.copy_(result)
+
+
+def _rounded(x: Tensor, hops: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Matrices with zero columns added where their products come faster so, and room for such a product."""
+    if hops.ndim != 4 or x.shape[1] != 1 or (wide := round_width(hops.shape[3], x)) == hops.shape[3]:
+        return hops, None
+    return functional.pad(hops, (0, wide - hops.shape[3])), x.new_empty(x.shape[0], 1, wide)
+
+
+def _round_back(x: Tensor, hops: Tensor) -> Tensor | None:
+    """The same for products with the transposes: zero rows of the matrices."""
+    if hops.ndim != 4 or x.shape[1] != 1 or (wide := round_width(hops.shape[2], x)) == hops.shape[2]:
+        return None
+    return functional.pad(hops, (0, 0, 0, wide - hops.shape[2]))
 
 
 def _add_weighed(total: Tensor, u: Tensor, c: Tensor) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from unspool.refusal import Refusal
-from unspool.train.epochs import Epochs, make_optimiser
+from unspool.train.epochs import Epochs, few_threads, make_optimiser
 from unspool.train.plan import Plan
 from unspool.train.record import Epoch
 from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
@@ -57,6 +57,9 @@ def fit(
 ) -> Run:
     """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
 
+    On a GPU the epoch runs as one CUDA graph. On the CPU, graphs of a few thousand nodes are trained with one thread (see
+    :func:`~unspool.train.epochs.few_threads`).
+
     Args:
         model: called as ``model(x, graph)``.
         task: data and upper loss.
@@ -82,14 +85,15 @@ def fit(
     epochs = Epochs(model, optimiser, task, plan)
     began, saved, reason = time.monotonic(), time.monotonic(), "all epochs"
     try:
-        while len(state.history) < plan.epochs and not state.ended:
-            best = _advance(epochs, state)
-            state.ended = plan.ended(state.history, best)
-            if watch is not None:
-                watch(state.history[-1], best)
-            if snapshot is not None and time.monotonic() - saved >= every:
-                write_snapshot(snapshot, state, model, optimiser, about)
-                saved = time.monotonic()
+        with few_threads(task):
+            while len(state.history) < plan.epochs and not state.ended:
+                best = _advance(epochs, state)
+                state.ended = plan.ended(state.history, best)
+                if watch is not None:
+                    watch(state.history[-1], best)
+                if snapshot is not None and time.monotonic() - saved >= every:
+                    write_snapshot(snapshot, state, model, optimiser, about)
+                    saved = time.monotonic()
     except KeyboardInterrupt:
         if state.best is None:
             raise
