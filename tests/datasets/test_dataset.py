@@ -50,7 +50,7 @@ def test_row_normalisation_is_that_of_pyg(kind):
 def test_sparse_features_equal_those_made_entry_by_entry(kind):
     x = matrix_of(kind)
     fast, plain = sparse(x.numpy()), SparseFeatures.from_tensor(x)
-    for name in ("rows", "rows_t"):
+    for name in ("rows", "order"):
         assert torch.equal(getattr(fast, name), getattr(plain, name))
     for side in ("forward", "transpose"):
         for a, b in zip(getattr(fast.operator, side), getattr(plain.operator, side), strict=True):

@@ -34,7 +34,7 @@ class SparseFeatures:
 
     operator: Operator
     rows: Tensor
-    rows_t: Tensor
+    order: Tensor
 
     @staticmethod
     def from_tensor(x: Any) -> SparseFeatures:
@@ -92,7 +92,7 @@ class SparseFeatures:
         """The matrix after dropout, as an operator: the same elements survive as in a dense matrix under the same key."""
         a, b = self.operator.forward, self.operator.transpose
         val = drop_entries(self.rows, a.col, a.val, rate, key, count)
-        val_t = drop_entries(b.col, self.rows_t, b.val, rate, key, count)
+        val_t = val.index_select(0, self.order)
         return Operator(Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val_t, b.hubs), self.operator.shape)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
@@ -111,9 +111,8 @@ class SparseFeatures:
 
 
 def _made(operator: Operator) -> SparseFeatures:
-    rows, rows_t = row_of_entry(operator.forward.crow), row_of_entry(operator.transpose.crow)
-    index = operator.forward.col.dtype
-    return SparseFeatures(operator, rows.to(index), rows_t.to(index))
+    rows = row_of_entry(operator.forward.crow).to(operator.forward.col.dtype)
+    return SparseFeatures(operator, rows, torch.argsort(operator.forward.col, stable=True))
 
 
 #: Features made from sparse tensors that are still alive: (weak reference, version, features) by id.

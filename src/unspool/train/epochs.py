@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.train.adam import Adam
 from unspool.train.plan import Plan, Precision
 from unspool.train.task import Task
 
@@ -147,6 +148,8 @@ def few_threads(task: Task) -> Generator[None]:
 def make_optimiser(plan: Plan, model: nn.Module) -> Any:
     """The plan's optimiser over the model's parameters, fused where it is Adam and ready for CUDA graphs where it can be."""
     groups = plan.groups(model)
+    if plan.optimiser is torch.optim.Adam and all(p.device.type in ("cpu", "cuda") for p in model.parameters()):
+        return Adam(groups, lr=plan.rate)
     knows = inspect.signature(plan.optimiser).parameters
     devices = {p.device.type for group in groups for p in group["params"]}
     options: dict[str, Any] = {}

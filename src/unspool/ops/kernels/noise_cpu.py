@@ -97,7 +97,7 @@ def drop_entries(row: Tensor, col: Tensor, val: Tensor, rate: Tensor, key: Tenso
     rows = int(row.max()) + 1 if row.numel() else 0
     for b in range(rate.shape[0]):
         threshold, scale = limits(rate[b])
-        bits = row_hash(rows, advanced(key[b], count[b]), val.device)[row].add_(column)
+        bits = row_hash(rows, advanced(key[b], count[b]), val.device).index_select(0, row).add_(column)
         mix_(bits, spare)
         bits.bitwise_left_shift_(shift).bitwise_right_shift_(
             _word(16)
