@@ -76,13 +76,26 @@ from unspool.unroll import (
 __version__ = "0.1.0"
 
 #: Rooms that few programs enter: loaded when first named.
-_LATER = ("datasets", "estimator", "explain", "models", "nn", "report", "spectral", "testing", "theory", "train")
+_LATER = (
+    "datasets",
+    "denoise",
+    "estimator",
+    "explain",
+    "models",
+    "nn",
+    "report",
+    "spectral",
+    "testing",
+    "theory",
+    "train",
+)
 #: Single things that live in such rooms.
 _WHERE = {
     "load": ("models.folder", "load_trained"),
     "NodeClassifier": ("estimator", "NodeClassifier"),
     "NodeRegressor": ("estimator", "NodeRegressor"),
     "GraphDenoiser": ("estimator", "GraphDenoiser"),
+    "NodeSplit": ("estimator", "NodeSplit"),
 }
 
 

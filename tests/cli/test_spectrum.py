@@ -100,7 +100,7 @@ def test_models_that_are_not_linear_ask_for_a_graph(tmp_path, failed):
 def test_what_is_missing_or_broken_is_named(tmp_path, failed):
     code, message = failed(tmp_path / "no.pt", "--out", tmp_path / "a.png")
     assert code == 2
-    assert "there is no checkpoint" in message
+    assert "there is no model" in message
     broken = tmp_path / "broken.pt"
     broken.write_text("not a model")
     code, message = failed(broken, "--out", tmp_path / "a.png")

@@ -6,8 +6,9 @@ import scipy.sparse
 import torch
 
 import unspool as us
-from unspool.estimator import GCV, SURE, GraphDenoiser, content, weight
-from unspool.estimator.weight import noise_level
+from unspool.denoise import content, weight
+from unspool.denoise.weight import noise_level
+from unspool.estimator import GCV, SURE, GraphDenoiser
 from unspool.graph import Normalisation
 
 KINDS = {"symmetric": {}, "no loops": {"loops": 0}, "not normalised": {"normalise": Normalisation.NONE}}

@@ -150,10 +150,8 @@ def explain(checkpoint: Path, **options: Any) -> None:
 )
 @click.option(
     "--choose",
-    type=click.Choice(["gcv", "sure"]),
-    default="gcv",
-    show_default=True,
-    help="How α is chosen without --weight.",
+    type=click.Choice(["sure", "gcv"]),
+    help="How α is chosen without --weight; sure when omitted.",
 )
 @click.option(
     "--noise",
@@ -165,8 +163,8 @@ def explain(checkpoint: Path, **options: Any) -> None:
 def denoise(**options: Any) -> None:
     """Denoise signals on a graph, with no labels and no training.
 
-    Solves min α‖H−X‖² + (1−α)‖BH‖² exactly. α is given by hand, or chosen from the data alone by generalised
-    cross-validation or by Stein's unbiased estimate of the risk.
+    Solves min α‖H−X‖² + (1−α)‖BH‖² exactly. α is given by hand, or chosen from the data alone: by Stein's unbiased
+    estimate of the risk (sure), or by generalised cross-validation (gcv), which needs no noise level.
 
     Example: unspool denoise --edges roads.csv --features temperatures.csv --out smooth.csv
     """

@@ -83,7 +83,8 @@ def show_datasets(name: str | None, data: Path | None, as_json: bool) -> None:
         for entry in entries:
             click.echo(json.dumps({"name": entry.name, "about": entry.about, "where": entry.where}))
         return
-    table = Table("name", "what it is", "where")
+    table = Table("name", "what it is")
+    table.add_column("where", overflow="fold")
     for entry in entries:
         table.add_row(entry.name, entry.about, entry.where)
     console = Console(highlight=False)

@@ -106,8 +106,8 @@ def _chosen(data: Any, only: str) -> Tensor:
         chosen = torch.nonzero(data.strata < 0).flatten()
         what = "without a label"
     elif only == "test":
-        there = data.split is not None and data.split.name != NO_SPLIT
-        chosen = data.split.test if there else torch.empty(0, dtype=torch.int64)
+        split = data.split
+        chosen = torch.empty(0, dtype=torch.int64) if split is None or split.name == NO_SPLIT else split.test
         what = "in a test set"
     else:
         return torch.arange(data.nodes)

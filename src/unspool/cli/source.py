@@ -131,5 +131,4 @@ def _drawn_or_none(data: Any) -> Any:
     try:
         return splits.random(data.strata, seed=0)
     except ValueError:
-        first = list(range(min(3, data.nodes)))
-        return Split(first[:1], first[1:2], first[2:3], nodes=data.nodes, name=NO_SPLIT)
+        return Split.from_codes([1, 2, 3, *[0] * data.nodes][: data.nodes], name=NO_SPLIT)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.ops.features import SparseFeatures
-from unspool.ops.operator import Csr, Operator, row_of_entry
+from unspool.ops.operator import Csr, Operator
 
 #: Features with at most this share of non-zeros are kept sparse.
 SPARSE_BELOW = 0.2
@@ -47,9 +47,8 @@ def sparse(matrix: Any) -> SparseFeatures:
     rows.eliminate_zeros()
     cols = rows.tocsc()
     operator = Operator(_csr(rows), _csr(cols), (int(rows.shape[0]), int(rows.shape[1])))
-    forward, transpose = operator.forward, operator.transpose
-    index = forward.col.dtype
-    return SparseFeatures(operator, row_of_entry(forward.crow).to(index), row_of_entry(transpose.crow).to(index))
+    places: Any = scipy.sparse.csr_array((np.arange(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
+    return SparseFeatures.from_operator(operator, torch.as_tensor(places.tocsc().data))
 
 
 def to_numpy(features: Features) -> Any:

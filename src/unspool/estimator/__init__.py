@@ -21,10 +21,10 @@ if importlib.util.find_spec("sklearn") is None:
         name="sklearn",
     )
 
+from unspool.denoise.weight import GCV, SURE, Criterion
 from unspool.estimator.classifier import NodeClassifier
 from unspool.estimator.denoiser import GraphDenoiser
 from unspool.estimator.regressor import NodeRegressor
 from unspool.estimator.split import NodeSplit
-from unspool.estimator.weight import GCV, SURE, Criterion
 
 __all__ = ["GCV", "SURE", "Criterion", "GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"]

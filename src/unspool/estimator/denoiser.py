@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from unspool.algorithm import minimise
+from unspool.denoise.solve import choose, problem
+from unspool.denoise.weight import Choice
 from unspool.estimator.inputs import read_graph, read_ids, read_signal
-from unspool.estimator.weight import SURE, Choice, Criterion
 from unspool.graph import Graph
-from unspool.objective import Fidelity, Objective, Smoothness
+from unspool.objective import Objective
 from unspool.objective.objective import as_objective
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +96,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.objective_ = as_objective(self.objective)
         else:
             self.weight_, self.curve_, self.noise_ = found.weight, found.curve, found.noise
-            self.objective_ = Fidelity(found.weight) + Smoothness(1 - found.weight)
+            self.objective_ = problem(found.weight)
         self.graph_, self.n_features_in_ = place, 1 if signal.ndim == 1 else signal.shape[1]
         self.denoised_ = self._solve(signal)
         return self
@@ -131,12 +131,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if self.weight is not None:
                 raise ValueError("weight and objective are both given: an objective of your own has its weights inside")
             return None
-        rule = SURE() if self.weight is None else self.weight
-        if isinstance(rule, Criterion):
-            return rule.choose(torch.as_tensor(signal.reshape(graph.nodes, -1)), graph)
-        if not (isinstance(rule, numbers.Real) and 0 < float(rule) <= 1):
-            raise ValueError(f"weight={rule!r}: expected a number in (0, 1], SURE() or GCV()")
-        return Choice(float(rule))
+        return choose(torch.as_tensor(signal.reshape(graph.nodes, -1)), graph, self.weight)
 
     def _solve(self, signal: Array) -> Array:
         x = torch.as_tensor(signal.reshape(self.graph_.nodes, -1))

@@ -103,16 +103,9 @@ class NodeRegressor(RegressorMixin, NodeEstimator):
         self.mean_, deviation = values[train].mean(axis=0), values[train].std(axis=0)
         self.deviation_ = np.where(deviation > 0, deviation, 1.0)
         scaled = np.nan_to_num((values - self.mean_) / self.deviation_).reshape(values.shape[0], -1)
-        return torch.as_tensor(scaled, dtype=torch.get_default_dtype()), scaled.shape[1], _Standardised()
+        return torch.as_tensor(scaled, dtype=torch.get_default_dtype()), scaled.shape[1], Regression()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-class _Standardised(Regression):
-    """Squared error of targets that were checked when they were read; nodes without one hold zeros and are in no set."""
-
-    def check(self, target: Tensor, ids: Tensor, part: str) -> None:
-        """Nothing is left to check."""

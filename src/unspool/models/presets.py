@@ -164,7 +164,7 @@ def _paper(model: type[Model], data: str) -> Preset:
 
 def _default(model: type[Model], data: str) -> Preset:
     """For data that no one has tuned on: defaults of the model, a usual rate, and patience instead of a number of epochs."""
-    decay = dict.fromkeys(("first", "linear", "convolution", "gate"), 5e-4)
+    decay: dict[str, float] = dict.fromkeys(("first", "linear", "convolution", "gate"), 5e-4)
     return Preset(
         model, "default", data, {}, 0.01, decay, epochs=1000, select=Select.VALIDATION_LOSS, stop=Stop.PATIENCE, patience=100,
         normalise_features=False,

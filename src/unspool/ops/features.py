@@ -19,7 +19,7 @@ class SparseFeatures:
     """A sparse matrix X of shape (nodes, features), in both orders, ready for X W and its gradient.
 
     Made by :meth:`from_tensor` from a torch sparse tensor, a SciPy matrix or a dense tensor; immutable, and without
-    gradients of its own.
+    gradients of its own. ``rows`` is the row of each entry; ``order`` says where the entries of the transpose stand.
 
     Example:
         >>> import torch
@@ -35,6 +35,14 @@ class SparseFeatures:
     operator: Operator
     rows: Tensor
     order: Tensor
+
+    @staticmethod
+    def from_operator(operator: Operator, order: Tensor | None = None) -> SparseFeatures:
+        """Features from a sparse operator whose rows are nodes; ``order`` where it is known."""
+        rows = row_of_entry(operator.forward.crow).to(operator.forward.col.dtype)
+        if order is None:
+            order = torch.argsort(operator.forward.col, stable=True)
+        return SparseFeatures(operator, rows, order)
 
     @staticmethod
     def from_tensor(x: Any) -> SparseFeatures:
@@ -59,7 +67,7 @@ class SparseFeatures:
         shape = (int(x.shape[0]), int(x.shape[1]))
         if value.dtype in (torch.bfloat16, torch.float16):
             value = value.float()
-        return _made(Operator.from_entries(row, col, value, shape))
+        return SparseFeatures.from_operator(Operator.from_entries(row, col, value, shape))
 
     @property
     def shape(self) -> torch.Size:
@@ -85,8 +93,11 @@ class SparseFeatures:
         """The same features on another device or in another dtype."""
         old = self.operator
         if isinstance(target, torch.dtype):
-            return _made(old.to(values=(old.forward.val.to(target), old.transpose.val.to(target))))
-        return _made(old.to(torch.device(target)))
+            return SparseFeatures.from_operator(
+                old.to(values=(old.forward.val.to(target), old.transpose.val.to(target))), self.order
+            )
+        where = torch.device(target)
+        return SparseFeatures.from_operator(old.to(where), self.order.to(where))
 
     def dropped(self, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Operator:
         """The matrix after dropout, as an operator: the same elements survive as in a dense matrix under the same key."""
@@ -108,11 +119,6 @@ class SparseFeatures:
         return (
             f"SparseFeatures(nodes={nodes}, features={features}, entries={self.values.numel()}, {dtype}, {self.device})"
         )
-
-
-def _made(operator: Operator) -> SparseFeatures:
-    rows = row_of_entry(operator.forward.crow).to(operator.forward.col.dtype)
-    return SparseFeatures(operator, rows, torch.argsort(operator.forward.col, stable=True))
 
 
 #: Features made from sparse tensors that are still alive: (weak reference, version, features) by id.

@@ -122,7 +122,8 @@ class Regression(Loss):
 
     def check(self, target: Tensor, ids: Tensor, part: str) -> None:
         """Every number is finite."""
-        bad = torch.nonzero(~torch.isfinite(target[ids]).reshape(ids.numel(), -1).all(-1)).flatten()
+        known = torch.isfinite(target).reshape(target.shape[0], -1).all(-1)
+        bad = torch.nonzero(~known[ids]).flatten()
         if bad.numel():
             raise ValueError(
                 f"node {int(ids[bad[0]])} is in the {part} set but has no number; take it out of the split"

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.estimator.content import LARGEST_EXACT, Content, random_signs
+from unspool.denoise.content import LARGEST_EXACT, Content, random_signs
 from unspool.graph import Graph
 from unspool.refusal import Refusal
 

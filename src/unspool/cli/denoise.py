@@ -1,0 +1,79 @@
+"""``unspool denoise``: signals on a graph in, denoised signals out; no labels, no training."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import torch
+
+from unspool import datasets
+from unspool.cli.tables import check_table, write_table
+from unspool.denoise import GCV, SURE, Denoised, denoise
+from unspool.files import write_whole
+from unspool.ops.features import SparseFeatures
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the user asked for."""
+
+    edges: Path
+    features: Path
+    id_column: str | None
+    feature_columns: tuple[str, ...]
+    weight: float | None
+    choose: str | None
+    noise: float | None
+    out: Path
+    as_json: bool
+
+
+def run(order: Order) -> None:
+    """Read, choose, solve, write."""
+    check_table(order.out, also=(".npy",))
+    if order.noise is not None and (order.choose == "gcv" or order.weight is not None):
+        raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
+    columns = list(order.feature_columns) if order.feature_columns else None
+    data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
+    x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
+    found = denoise(x.double(), data.graph.to(torch.float64), _rule(order))
+    _write(order.out, data, found)
+    _say(order, data, x, found)
+
+
+def _rule(order: Order) -> Any:
+    if order.weight is not None:
+        if order.choose is not None:
+            raise ValueError("--weight gives the weight and --choose a rule for it; give one of them")
+        return order.weight
+    return GCV() if order.choose == "gcv" else SURE(noise=order.noise)
+
+
+def _write(out: Path, data: datasets.Dataset, found: Denoised) -> None:
+    values = found.signal.numpy()
+    if out.suffix.lower() == ".npy":
+        write_whole(out, lambda file: np.save(file, values))
+        return
+    names = data.feature_names if data.feature_names is not None else [f"x{c}" for c in range(values.shape[1])]
+    ids = range(data.nodes) if data.names is None else data.names
+    write_table(out, {"id": [str(i) for i in ids], **{name: values[:, c] for c, name in enumerate(names)}})
+
+
+def _say(order: Order, data: datasets.Dataset, x: torch.Tensor, found: Denoised) -> None:
+    choice = found.choice
+    moved = float((found.signal - x).square().mean().sqrt())
+    facts = {"nodes": data.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "out": str(order.out)}  # fmt: skip
+    if order.as_json:
+        click.echo(json.dumps(facts))
+        return
+    by = "by hand" if order.weight is not None else f"by {'GCV' if order.choose == 'gcv' else 'SURE'}"
+    noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
+    click.echo(f"{data.graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
+    click.echo(
+        f"{facts['signals']} signals on {data.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {order.out}"
+    )
