@@ -64,8 +64,66 @@ def limits(rate: Tensor) -> tuple[int, float]:
     return threshold, 1 / (1 - value) if value < 1 else 0.0
 
 
+class _Masks:
+    """Masks that were drawn on the way forward, until they are asked for on the way back; a bounded number of bytes.
+
+    A mask costs six times as much to draw as to apply. Whoever finds none draws it again and gets the same bits, so nothing
+    depends on what is held here.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.size = limit, 0
+        self.held: dict[tuple[int, int, int, int], Tensor] = {}
+
+    def keep(self, name: tuple[int, int, int, int], mask: Tensor) -> None:
+        """Hold a mask, and let the oldest go that no longer fit."""
+        size = mask.numel() * mask.element_size()
+        if size > self.limit or name in self.held:
+            return
+        self.held[name] = mask
+        self.size += size
+        while self.size > self.limit:
+            self.take(next(iter(self.held)))
+
+    def take(self, name: tuple[int, int, int, int]) -> Tensor | None:
+        """A mask that is held, for the last time."""
+        mask = self.held.pop(name, None)
+        if mask is not None:
+            self.size -= mask.numel() * mask.element_size()
+        return mask
+
+
+_masks = _Masks(32 * 2**20)
+
+
 def drop(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
     """Zero elements of x, shape (blocks, rows, columns), by the rate and key of their block."""
+    if x.dtype != torch.float32 or x.shape[0] != 1 or x.shape[1] * x.shape[2] > _PIECE or x.device.type != "cpu":
+        return _drop_in_pieces(x, rate, key, count)
+    threshold, scale = limits(rate[0])
+    now = advanced(key[0], count[0])
+    name = (now, threshold, x.shape[1], x.shape[2])
+    mask = _masks.take(name)
+    if mask is None:
+        mask = _mask(x.shape[1], x.shape[2], now, threshold)
+        _masks.keep(name, mask)
+    out = x * scale
+    out.view(torch.int32).bitwise_and_(mask)
+    return out
+
+
+def _mask(rows: int, cols: int, key: int, threshold: int) -> Tensor:
+    """All bits of the elements that survive, none of the others."""
+    column = torch.arange((cols + 1) // 2, dtype=torch.int32) * GOLDEN
+    bits = row_hash(rows, key, column.device)[:, None] + column
+    mix_(bits, torch.empty_like(bits))
+    mask = torch.empty(1, rows, cols, dtype=torch.int32)
+    torch.ge(bits.view(torch.int16)[:, :cols], torch.tensor(threshold, dtype=torch.int16), out=mask[0])
+    return mask.neg_()
+
+
+def _drop_in_pieces(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
+    """The same for any dtype and any size, in pieces that stay in the cache."""
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rows, cols = x.shape[1:]
     words = (cols + 1) // 2  # each hash decides two neighbours
