@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint types rooms clean
 
 demo: $(STAMP)
-	$(BIN)/unspool demo --out out/demo.png
+	$(BIN)/unspool train --seeds 10 --out out/citeseer
 
 test: $(STAMP) lint types rooms
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -33,6 +33,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="How many runs.")
 @click.option("--first-seed", default=0, show_default=True, type=click.IntRange(0), help="Seeds count from here.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Seeds at once, a process each; one per core on small graphs when omitted."
+)
 @click.option("--epochs", type=click.IntRange(1), help="Instead of the preset's.")
 @click.option("--rate", type=float, help="Learning rate, instead of the preset's.")
 @click.option("--decay", type=float, help="Weight decay of all parameters, instead of the preset's.")
@@ -72,7 +75,8 @@ def train_(**options: Any) -> None:
       unspool train --edges friends.csv --features people.csv --label-column team
       unspool train APPNP --edges e.csv --features x.csv --target-column price
     """
-    from unspool.cli.train import Order, run
+    from unspool.cli.seed import Order
+    from unspool.cli.train import run
     from unspool.cli.wish import Wish
 
     source = Source.taken_from(options)

@@ -1,4 +1,4 @@
-"""The live line of a training run: epoch, rate, losses, best so far, time left."""
+"""What a person or a program sees of a training job: live bars, a line now and then, or JSON lines."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unspool.train import Epoch, Plan
+from unspool.cli.crew import Event
 
 #: Seconds between JSON events, and between lines where there is no terminal to redraw.
 JSON_EVERY, LINE_EVERY = 1.0, 30.0
 
 
-class Watcher:
-    """Shows how a run goes: a bar on a terminal, a line now and then elsewhere, events as JSON lines, or nothing."""
+class Screen:
+    """Shows events: a bar per seed on a terminal, a line now and then elsewhere, JSON lines, or nothing."""
 
-    def __init__(self, console: Console, seed: int, plan: Plan, as_json: bool) -> None:
-        self.console, self.seed, self.plan, self.as_json = console, seed, plan, as_json
-        self.began = self.told = time.monotonic()
-        self.first: int | None = None
+    def __init__(self, console: Console, as_json: bool) -> None:
+        self.console, self.as_json = console, as_json
+        self._told = time.monotonic()
+        self._bars: dict[int, Any] = {}
         self._live: Progress | None = None
-        self._bar: Any = None
-
-    def __enter__(self) -> Watcher:
-        if self.console.is_terminal and not self.console.quiet:
+        if console.is_terminal and not console.quiet:
             columns = (
-                TextColumn(f"seed {self.seed}"), BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[line]}"),
+                TextColumn("seed {task.fields[seed]}"), BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[line]}"),
                 TimeRemainingColumn(),
             )  # fmt: skip
-            self._live = Progress(*columns, console=self.console, transient=True, refresh_per_second=5)
-            self._bar = self._live.add_task("", total=self.plan.epochs, line="")
+            self._live = Progress(*columns, console=console, transient=True, refresh_per_second=5)
+
+    def __enter__(self) -> Screen:
+        if self._live is not None:
             self._live.start()
         return self
 
@@ -44,29 +43,42 @@ class Watcher:
         if self._live is not None:
             self._live.stop()
 
-    def watch(self, now: Epoch, best: Epoch) -> None:
-        """After each epoch."""
+    def show(self, event: Event) -> None:
+        """One event of a seed."""
+        if event["event"] == "seed":
+            self._ended(event)
+        elif self._live is not None:
+            self._move(event, self._live)
+        else:
+            self._now_and_then(event)
+
+    def _ended(self, event: Event) -> None:
+        if self._live is not None and event["seed"] in self._bars:
+            self._live.remove_task(self._bars.pop(event["seed"]))
+        if self.as_json:
+            click.echo(json.dumps({name: value for name, value in event.items() if name not in ("line", "member")}))
+        else:
+            self.console.print(f"seed {event['seed']}: {event['line']}")
+
+    def _move(self, event: Event, live: Progress) -> None:
+        if event["seed"] not in self._bars:
+            self._bars[event["seed"]] = live.add_task("", total=event["of"], seed=event["seed"], line="")
+        live.update(self._bars[event["seed"]], completed=event["epoch"], line=_line(event))
+
+    def _now_and_then(self, event: Event) -> None:
         moment = time.monotonic()
-        if self.first is None:
-            self.first = now.epoch - 1
-        rate = (now.epoch - self.first) / max(moment - self.began, 1e-9)
-        if self._live is not None:
-            self._live.update(self._bar, completed=now.epoch, line=_line(now, best, rate))
-        elif self.as_json and moment - self.told >= JSON_EVERY:
-            left = (self.plan.epochs - now.epoch) / rate
-            event = {"event": "progress", "seed": self.seed, "epoch": now.epoch, "of": self.plan.epochs, "rate": rate, "train_loss": now.train_loss, "valid_loss": now.valid_loss, "valid_score": now.valid_score, "best_epoch": best.epoch, "best_valid_score": best.valid_score, "seconds_left": left}  # fmt: skip
-            click.echo(json.dumps(event))
-            self.told = moment
-        elif not self.console.quiet and moment - self.told >= LINE_EVERY:
-            left = (self.plan.epochs - now.epoch) / rate
-            self.console.print(
-                f"seed {self.seed}: epoch {now.epoch} of {self.plan.epochs}, {_line(now, best, rate)}, {left:.0f} s left"
-            )
-            self.told = moment
+        if moment - self._told < (JSON_EVERY if self.as_json else LINE_EVERY):
+            return
+        self._told = moment
+        if self.as_json:
+            click.echo(json.dumps({name: value for name, value in event.items() if name != "member"}))
+        elif not self.console.quiet:
+            where = f"seed {event['seed']}: epoch {event['epoch']} of {event['of']}"
+            self.console.print(f"{where}, {_line(event)}, {event['seconds_left']:.0f} s left")
 
 
-def _line(now: Epoch, best: Epoch, rate: float) -> str:
+def _line(event: Event) -> str:
     return (
-        f"{rate:.0f} epochs/s  loss {now.train_loss:.3f}  valid {now.valid_loss:.3f} / {now.valid_score:.3f}  "
-        f"best {best.valid_score:.3f} (epoch {best.epoch})"
+        f"{event['rate']:.0f} epochs/s  loss {event['train_loss']:.3f}  valid {event['valid_loss']:.3f} / "
+        f"{event['valid_score']:.3f}  best {event['best_valid_score']:.3f} (epoch {event['best_epoch']})"
     )

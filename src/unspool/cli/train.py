@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import statistics
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
-from unspool import train
-from unspool.cli.progress import Watcher
+from unspool.cli.crew import WORTHWHILE, Event, cores, together
+from unspool.cli.progress import Screen
+from unspool.cli.seed import Order, finished, train_seed
 from unspool.cli.source import Source
 from unspool.cli.wish import Job, Wish, prepare
 from unspool.files import write_whole
 from unspool.models.checkpoint import check_device
-from unspool.models.folder import CARD, load_folder, save_folder
 from unspool.models.preset_tables import printed_accuracy
-from unspool.report import machine
-
-
-@dataclass(frozen=True)
-class Order:
-    """How the user wants it done."""
-
-    seeds: int
-    first_seed: int
-    device: str
-    out: Path
-    resume: bool
-    snapshot_every: float
-    quiet: bool
-    as_json: bool
-    no_report: bool
-    command: str
+from unspool.train.epochs import SMALL
 
 
 def run(wish: Wish, source: Source, order: Order) -> None:
@@ -49,21 +31,60 @@ def run(wish: Wish, source: Source, order: Order) -> None:
     _check_place(order)
     job = prepare(wish, source)
     console.print("\n".join(job.lines()))
-    began, scores, reason = time.monotonic(), [], ""
-    for seed in range(order.first_seed, order.first_seed + order.seeds):
-        place = order.out / f"seed{seed}"
-        if order.resume and (score := _finished(place, job)) is not None:
-            scores.append(score)
+    began, scores = time.monotonic(), dict[int, float]()
+    wanted = list(range(order.first_seed, order.first_seed + order.seeds))
+    for seed in wanted if order.resume else ():
+        if (score := finished(order.out / f"seed{seed}", job)) is not None:
+            scores[seed] = score
             console.print(f"seed {seed}: finished before, test {score:.4f}")
-            continue
-        score, reason = _one(job, order, seed, console)
-        scores.append(score)
-        if reason == "interrupted":
-            console.print("interrupted: the best epoch so far is kept; --resume continues")
-            break
-    _summary(job, order, scores, time.monotonic() - began, console)
-    if reason == "interrupted":
+    left, reasons = [seed for seed in wanted if seed not in scores], list[str]()
+    with Screen(console, order.as_json) as screen:
+        for event in _events(job, (wish, source, order), left, screen.show):
+            scores[event["seed"]] = event["test_score"]
+            reasons.append(event["reason"])
+    interrupted = "interrupted" in reasons or len(scores) < len(wanted)
+    if interrupted:
+        console.print("interrupted: the best epochs so far are kept; --resume continues")
+    if scores:
+        _summary(job, order, [scores[seed] for seed in sorted(scores)], time.monotonic() - began, console)
+    if interrupted:
         raise click.exceptions.Exit(130)
+
+
+def _events(
+    job: Job, typed: tuple[Wish, Source, Order], seeds: list[int], show: Callable[[Event], None]
+) -> Iterator[Event]:
+    """Train the seeds, one after another or several at once; what ends comes out, everything is shown."""
+    order = typed[2]
+    jobs = _jobs(job, order, len(seeds))
+    if jobs == 1:
+        for seed in seeds:
+            ended = train_seed(job, order, seed, show)
+            yield ended
+            if ended["reason"] == "interrupted":
+                return
+        return
+    for event in together(_work, typed, seeds, jobs):
+        show(event)
+        if event["event"] == "seed":
+            yield event
+
+
+def _work(typed: tuple[Wish, Source, Order], seeds: list[int], tell: Callable[[Event], None]) -> None:
+    """What one of several processes does."""
+    wish, source, order = typed
+    job = prepare(wish, source)
+    for seed in seeds:
+        if train_seed(job, order, seed, tell)["reason"] == "interrupted":
+            return
+
+
+def _jobs(job: Job, order: Order, seeds: int) -> int:
+    """How many processes: as asked for, or one per core where a seed needs a single thread and there is enough to do."""
+    if order.jobs is not None:
+        return max(min(order.jobs, seeds), 1)
+    small = order.device == "cpu" and job.data.nodes <= SMALL
+    return min(cores(), seeds) if small and seeds > 1 and seeds * job.plan.epochs >= WORTHWHILE else 1
 
 
 def _check_place(order: Order) -> None:
@@ -76,73 +97,6 @@ def _check_place(order: Order) -> None:
         raise OSError(
             f"cannot write into {order.out}: {problem.strerror}; choose another place with --out"
         ) from problem
-
-
-def _finished(place: Path, job: Job) -> float | None:
-    """The test score of a run that came to its end, if there is one in this folder; one of another kind is refused."""
-    if not (place / CARD).is_file():
-        return None
-    card = load_folder(place)[1]
-    metrics = card.get("metrics", {})
-    if metrics.get("reason") == "interrupted":
-        return None
-    for what, here, there in (
-        ("model", job.how.model.__name__, card.get("model")),
-        ("data", job.data.hash, card.get("data", {}).get("hash")),
-        ("preset", job.how.name, card.get("preset", {}).get("name")),
-    ):
-        if there is not None and here != there:
-            raise ValueError(
-                f"{place} was trained with another {what} ({there}, not {here}); choose another --out, or leave --resume out"
-            )
-    return metrics.get("test_score")
-
-
-def _one(job: Job, order: Order, seed: int, console: Console) -> tuple[float, str]:
-    """Train one seed and keep it; its test score, and why it ended."""
-    place = order.out / f"seed{seed}"
-    place.mkdir(parents=True, exist_ok=True)
-    snapshot = place / "run.pt"
-    for rest in place.glob(".*.*"):  # what a killed process was writing
-        rest.unlink()
-    if not order.resume:
-        snapshot.unlink(missing_ok=True)
-        (place / CARD).unlink(missing_ok=True)
-    data, task = job.repetition(seed)
-    with Watcher(console, seed, job.plan, order.as_json) as watcher:
-        model, run = train.run_seed(
-            job.build,
-            seed,
-            task.to(order.device),
-            job.plan,
-            watch=watcher.watch,
-            snapshot=snapshot,
-            every=order.snapshot_every,
-        )
-    _write_history(place / "history.csv", run)
-    metrics = {
-        **asdict(run.best),
-        "seed": seed,
-        "epochs": len(run.history),
-        "reason": run.reason,
-        "seconds": run.seconds,
-    }
-    save_folder(model, place, **job.facts(data), device=order.device, hardware=machine(order.device), metrics=metrics)  # type: ignore[arg-type]
-    if run.reason != "interrupted":
-        snapshot.unlink(missing_ok=True)
-    if order.as_json:
-        click.echo(json.dumps({"event": "seed", **metrics, "folder": str(place)}))
-    else:
-        console.print(f"seed {seed}: {run}")
-    return run.best.test_score, run.reason
-
-
-def _write_history(path: Path, run: train.Run) -> None:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["epoch", "train_loss", "valid_loss", "valid_score", "test_score"])
-    rows.writerows([e.epoch, *(f"{v:.6g}" for v in e.to_list()[1:])] for e in run.history)
-    write_whole(path, lambda file: file.write(text.getvalue().encode()))
 
 
 def _summary(job: Job, order: Order, scores: list[float], seconds: float, console: Console) -> None:

@@ -1,0 +1,109 @@
+"""Several seeds at once, in processes of their own: on small graphs one thread trains a seed, and the other cores are free."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import Any
+
+#: Fewer epochs than this in all are done before a second process has started.
+WORTHWHILE = 1000
+
+#: What a member of the crew says: an event by name, with its facts.
+Event = dict[str, Any]
+Work = Callable[[Any, list[int], Callable[[Event], None]], None]
+
+
+class Failed(ValueError):
+    """A member of the crew came to grief, in its own words."""
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def shares(seeds: list[int], jobs: int) -> list[list[int]]:
+    """Seeds dealt out in turn.
+
+    Example:
+        >>> shares([0, 1, 2, 3, 4], 2)
+        [[0, 2, 4], [1, 3]]
+    """
+    return [seeds[i::jobs] for i in range(min(jobs, len(seeds)))]
+
+
+def together(work: Work, order: Any, seeds: list[int], jobs: int) -> Iterator[Event]:
+    """Let a crew work on seeds, and hear what happens.
+
+    An interrupt is passed on, and the crew finishes as it would alone. A member that fails makes the others end.
+
+    Args:
+        work: called in each process with the order, its seeds, and what to call with each event.
+        order: whatever the work needs; it is pickled.
+        seeds: all seeds.
+        jobs: how many processes.
+    """
+    context = get_context("spawn")
+    events: Any = context.Queue()
+    crew = [
+        context.Process(target=_member, args=(work, order, share, number, events))
+        for number, share in enumerate(shares(seeds, jobs))
+    ]
+    for member in crew:
+        member.start()
+    done: set[int] = set()
+    try:
+        while len(done) < len(crew):
+            try:
+                event: Event = events.get(timeout=0.5)
+            except queue.Empty:
+                _check_alive(crew, done)
+                continue
+            except KeyboardInterrupt:
+                _pass_on(crew)
+                continue
+            if event["event"] == "failed":
+                raise Failed(event["sentence"])
+            if event["event"] == "done":
+                done.add(event["member"])
+            else:
+                yield event
+    finally:
+        for member in crew:
+            if len(done) < len(crew):
+                member.terminate()
+            member.join()
+
+
+def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) -> None:
+    def tell(event: Event) -> None:
+        events.put({"member": number, **event})
+
+    try:
+        work(order, seeds, tell)
+        tell({"event": "done"})
+    except KeyboardInterrupt:
+        tell({"event": "done"})
+    except (ValueError, TypeError, OSError) as problem:
+        tell({"event": "failed", "sentence": str(problem)})
+
+
+def _check_alive(crew: list[Any], done: set[int]) -> None:
+    for number, member in enumerate(crew):
+        if number not in done and not member.is_alive() and member.exitcode not in (0, None):
+            raise Failed(
+                f"a process that trained seeds ended with code {member.exitcode}; run again with --resume, and --jobs 1 if memory is short"
+            )
+
+
+def _pass_on(crew: list[Any]) -> None:
+    """Those who did not get the interrupt from the terminal get it now; a second one does no harm."""
+    for member in crew:
+        if member.pid is not None and member.is_alive():
+            with suppress(ProcessLookupError):
+                os.kill(member.pid, signal.SIGINT)

@@ -1,0 +1,115 @@
+"""One seed of a training job: train it, keep it, tell what happens."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from unspool import train
+from unspool.cli.crew import Event
+from unspool.cli.wish import Job
+from unspool.files import write_whole
+from unspool.models.folder import CARD, load_folder, save_folder
+from unspool.report import machine
+
+#: Seconds between events of progress.
+EVERY = 0.2
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the user wants it done."""
+
+    seeds: int
+    first_seed: int
+    jobs: int | None
+    device: str
+    out: Path
+    resume: bool
+    snapshot_every: float
+    quiet: bool
+    as_json: bool
+    no_report: bool
+    command: str
+
+
+def train_seed(job: Job, order: Order, seed: int, tell: Callable[[Event], None]) -> Event:
+    """Train one seed and keep it; tells of its progress, and gives the event of its end."""
+    place = order.out / f"seed{seed}"
+    place.mkdir(parents=True, exist_ok=True)
+    snapshot = place / "run.pt"
+    for rest in place.glob(".*.*"):  # what a killed process was writing
+        rest.unlink()
+    if not order.resume:
+        snapshot.unlink(missing_ok=True)
+        (place / CARD).unlink(missing_ok=True)
+    data, task = job.repetition(seed)
+    watch = Watcher(seed, job.plan.epochs, tell)
+    model, run = train.run_seed(
+        job.build, seed, task.to(order.device), job.plan, watch=watch, snapshot=snapshot, every=order.snapshot_every
+    )
+    _write_history(place / "history.csv", run)
+    metrics = {**asdict(run.best), "seed": seed, "epochs": len(run.history), "reason": run.reason, "seconds": run.seconds}  # fmt: skip
+    save_folder(model, place, **job.facts(data), device=order.device, hardware=machine(order.device), metrics=metrics)  # type: ignore[arg-type]
+    if run.reason != "interrupted":
+        snapshot.unlink(missing_ok=True)
+    ended = {"event": "seed", **metrics, "folder": str(place), "line": str(run)}
+    tell(ended)
+    return ended
+
+
+class Watcher:
+    """Turns epochs into events, not more than some a second."""
+
+    def __init__(self, seed: int, epochs: int, tell: Callable[[Event], None]) -> None:
+        self.seed, self.epochs, self.tell = seed, epochs, tell
+        self.began = self.told = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, now: train.Epoch, best: train.Epoch) -> None:
+        """After each epoch."""
+        moment = time.monotonic()
+        if self.first is None:
+            self.first = now.epoch - 1
+        if moment - self.told < EVERY and now.epoch < self.epochs:
+            return
+        self.told = moment
+        rate = (now.epoch - self.first) / max(moment - self.began, 1e-9)
+        self.tell({
+            "event": "progress", "seed": self.seed, "epoch": now.epoch, "of": self.epochs, "rate": rate,
+            "train_loss": now.train_loss, "valid_loss": now.valid_loss, "valid_score": now.valid_score,
+            "best_epoch": best.epoch, "best_valid_score": best.valid_score, "seconds_left": (self.epochs - now.epoch) / rate,
+        })  # fmt: skip
+
+
+def finished(place: Path, job: Job) -> float | None:
+    """The test score of a run that came to its end, if there is one in this folder; one of another kind is refused."""
+    if not (place / CARD).is_file():
+        return None
+    card = load_folder(place)[1]
+    metrics: dict[str, Any] = card.get("metrics", {})
+    if metrics.get("reason") == "interrupted":
+        return None
+    for what, here, there in (
+        ("model", job.how.model.__name__, card.get("model")),
+        ("data", job.data.hash, card.get("data", {}).get("hash")),
+        ("preset", job.how.name, card.get("preset", {}).get("name")),
+    ):
+        if there is not None and here != there:
+            raise ValueError(
+                f"{place} was trained with another {what} ({there}, not {here}); choose another --out, or leave --resume out"
+            )
+    return metrics.get("test_score")
+
+
+def _write_history(path: Path, run: train.Run) -> None:
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["epoch", "train_loss", "valid_loss", "valid_score", "test_score"])
+    rows.writerows([e.epoch, *(f"{v:.6g}" for v in e.to_list()[1:])] for e in run.history)
+    write_whole(path, lambda file: file.write(text.getvalue().encode()))
