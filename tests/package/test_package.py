@@ -25,7 +25,7 @@ def modules():
 def test_importing_is_light():
     code = "import sys, unspool; print(*sorted(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"click", "rich", "matplotlib", "scipy", "networkx", "torch_geometric", "pandas", "triton"}
+    heavy = {"click", "rich", "matplotlib", "scipy", "sklearn", "networkx", "torch_geometric", "pandas", "triton"}
     by_torch = subprocess.run(
         [sys.executable, "-c", code.replace("unspool", "torch")], capture_output=True, text=True, check=True
     ).stdout.split()
@@ -91,7 +91,7 @@ def test_readme_code_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", ["extend.md", "errata.md"])
+@pytest.mark.parametrize("page", ["extend.md", "errata.md", "explain.md", "training.md"])
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"
