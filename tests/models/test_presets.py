@@ -192,8 +192,8 @@ def test_names_of_datasets_are_forgiving(alias):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((models.GCN, "reddit"), "no preset for the dataset 'reddit'; there are presets for cora, citeseer"),
-        ((models.GCN, "cora", "best"), "no preset called 'best': there are 'paper' and 'official'"),
+        ((models.GCN, "reddit"), "no preset 'paper' for the dataset 'reddit'; there are presets for cora, citeseer"),
+        ((models.GCN, "cora", "best"), "no preset called 'best': there are 'paper', 'official' and 'default'"),
         (("GCN", "cora"), "'GCN' is no model class; give one such as models.GPRGNN"),
         ((torch.nn.Linear, "cora"), "is no model class"),
     ],

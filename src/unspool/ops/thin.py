@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-#: Outputs wider than this are done well as they are; signals with fewer rows are not worth a copy.
-WIDEST, FEWEST_ROWS = 48, 256
+#: Outputs wider than this are done well as they are; signals with fewer rows are not worth a copy, nor those with more bytes.
+WIDEST, FEWEST_ROWS, LARGEST = 48, 256, 16 * 2**20
 
 
 def round_width(columns: int, like: Tensor) -> int:
@@ -20,10 +20,10 @@ def round_width(columns: int, like: Tensor) -> int:
         >>> round_width(7, torch.empty(1000, 64)), round_width(16, torch.empty(1000, 64)), round_width(7, torch.empty(10, 64))
         (16, 16, 7)
     """
-    if like.device.type != "cpu" or columns > WIDEST or like.shape[0] < FEWEST_ROWS:
-        return columns
     line = 64 // like.element_size()
-    return -(-columns // line) * line
+    wide = -(-columns // line) * line
+    worth = columns <= WIDEST and like.shape[0] >= FEWEST_ROWS and like.shape[0] * wide * like.element_size() <= LARGEST
+    return wide if worth and like.device.type == "cpu" else columns
 
 
 def dense_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
