@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from unspool import datasets
+from unspool.cli.source import said_in_options
 from unspool.cli.tables import check_table, write_table
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
@@ -38,10 +39,12 @@ def run(order: Order) -> None:
     check_table(order.out, also=(".npy",))
     if order.noise is not None and (order.choose == "gcv" or order.weight is not None):
         raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
+    rule = _rule(order)
     columns = list(order.feature_columns) if order.feature_columns else None
-    data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
-    x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
-    found = denoise(x.double(), data.graph.to(torch.float64), _rule(order))
+    with said_in_options():
+        data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
+        x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
+        found = denoise(x.double(), data.graph.to(torch.float64), rule)
     _write(order.out, data, found)
     _say(order, data, x, found)
 

@@ -11,8 +11,9 @@ import click
 import torch
 
 from unspool.cli.demo import check_drawing, check_writable
+from unspool.cli.predict import check_fits
 from unspool.cli.recall import recall
-from unspool.cli.source import Source
+from unspool.cli.source import Source, said_in_options
 from unspool.datasets import Dataset
 from unspool.explain import Against, Explanation, Outputs, explain, find_node, plot
 from unspool.models.folder import load_trained
@@ -34,6 +35,7 @@ def run(
         check_writable(out)
     model = load_trained(checkpoint)
     held, notes = recall(model.card, source, checkpoint)
+    check_fits(model, held, checkpoint)
     found = explained(model, held, node, target, against)
     if out is not None:
         plot(found, out, top=top)
@@ -50,24 +52,25 @@ def run(
 
 def explained(model: Any, held: Dataset, node: str, target: str | None, against: str | None) -> Explanation:
     """Explain one node of a data set, with the names that card and data have."""
-    numbers = (model.card.get("task") or {}).get("kind") == "numbers"
+    numbers = (model.card.get("task") or {}).get("kind") in ("numbers", "ranking", "links")
     names = None if numbers else class_names(model.card, held, model.out_features)
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     chosen, other = class_of("--target", target, names), class_of("--against", against, names)
     if isinstance(chosen, Against):
         raise ValueError("--target runner-up: the runner-up is what to compare with; give it as --against")
-    return explain(
-        model,
-        held.features if held.features.dtype == like.dtype else held.features.to(like.dtype),
-        held.graph.to(like.dtype),
-        find_node(node, held.nodes, held.names),
-        target=chosen,
-        against=other,
-        classes=names,
-        labels=held.labels if names is not None and bool((held.labels >= 0).any()) else None,
-        feature_names=held.feature_names,
-        outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
-    )
+    with said_in_options():
+        return explain(
+            model,
+            held.features if held.features.dtype == like.dtype else held.features.to(like.dtype),
+            held.graph.to(like.dtype),
+            find_node(node, held.nodes, held.names),
+            target=chosen,
+            against=other,
+            classes=names,
+            labels=held.labels if names is not None and bool((held.labels >= 0).any()) else None,
+            feature_names=held.feature_names,
+            outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
+        )
 
 
 def class_names(card: Mapping[str, Any], held: Dataset, outputs: int) -> tuple[str, ...] | None:

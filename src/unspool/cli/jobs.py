@@ -11,7 +11,7 @@ import click
 
 from unspool.cli.source import Source, data_options
 
-_OUT = click.Path(file_okay=False, path_type=Path)
+_OUT = click.Path(path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -32,7 +32,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="What is learnt; seen from the data.",
 )
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="How many runs.")
-@click.option("--first-seed", default=0, show_default=True, type=click.IntRange(0), help="Seeds count from here.")
+@click.option(
+    "--first-seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seeds count from here."
+)
 @click.option(
     "--jobs", type=click.IntRange(1), help="Seeds at once, a process each; one per core on small graphs when omitted."
 )

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unspool import datasets, models
+from unspool.cli.source import said_in_options
 from unspool.cli.wish import model_called
 
 
@@ -93,7 +94,8 @@ def show_datasets(name: str | None, data: Path | None, as_json: bool) -> None:
 
 
 def _one_dataset(name: str, data: Path | None, as_json: bool) -> None:
-    found = datasets.load(name, root=data)
+    with said_in_options():
+        found = datasets.load(name, root=data)
     count = found.statistics()
     if as_json:
         values = {k: v for k, v in vars(count).items() if isinstance(v, int | float | str)}

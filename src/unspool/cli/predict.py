@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool import datasets
 from unspool.cli.recall import recall
 from unspool.cli.source import NO_SPLIT, Source
 from unspool.cli.tables import check_table, write_table
@@ -25,17 +26,17 @@ def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_
     models = _models(checkpoint, device)
     card = models[0].card
     data, notes = recall(card, source, checkpoint)
+    check_fits(models[0], data, checkpoint)
+    chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
         click.echo(f"note: {note}", err=True)
-    _check_fits(models[0], data, checkpoint)
     output = _output(models, data, device, card)
-    chosen = _chosen(data, only)
     columns = _columns(output, card)
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
     table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
     table.update({name: values[chosen.numpy()] for name, values in columns.items()})
     write_table(out, table)
-    _say(out, table, data, models, as_json, chosen, card)
+    _say(out, table, data, models, as_json, chosen, only)
 
 
 def _models(checkpoint: Path, device: str) -> list[Model]:
@@ -50,7 +51,8 @@ def _models(checkpoint: Path, device: str) -> list[Model]:
     return found
 
 
-def _check_fits(model: Model, data: Any, checkpoint: Path) -> None:
+def check_fits(model: Model, data: Any, checkpoint: Path) -> None:
+    """Refuse data of another width than the model was trained on."""
     width = int(data.features.shape[1])
     if width != model.in_features:
         raise ValueError(
@@ -63,29 +65,34 @@ def _check_fits(model: Model, data: Any, checkpoint: Path) -> None:
 def _output(models: list[Model], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
     """Probabilities, numbers or embeddings, averaged over the models."""
     x, graph = data.features.to(device), data.graph.to(device)
-    task: Mapping[str, Any] = card.get("task", {"kind": "classes"})
+    kind = _kind(card)
     total: Any = 0.0
     for model in models:
         output: Tensor = model(x, graph).double().cpu()
-        own: Mapping[str, Any] = model.card.get("task", task)
-        if task["kind"] == "classes":
+        own: Mapping[str, Any] = model.card.get("task") or {}
+        if kind == "classes":
             output = output.softmax(-1)
-        elif task["kind"] == "binary":
+        elif kind == "binary":
             output = output.sigmoid()
-        elif task["kind"] == "numbers" and "scale" in own:
+        elif kind == "numbers" and "scale" in own:
             output = output * torch.tensor(own["scale"]) + torch.tensor(own["centre"])
-        elif task["kind"] == "links" and len(models) > 1:
+        elif kind == "links" and len(models) > 1:
             raise ValueError("embeddings of different seeds cannot be averaged; give one seed")
         total = total + output
     return total / len(models)
 
 
+def _kind(card: Mapping[str, Any]) -> str:
+    return (card.get("task") or {}).get("kind", "classes")
+
+
 def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
     """The table's columns by name."""
-    kind = card.get("task", {}).get("kind", "classes")
-    known = card.get("data", {})
-    classes = list(known.get("classes") or [str(c) for c in range(output.shape[1])])
+    kind, known = _kind(card), card.get("data") or {}
     values = output.numpy()
+    many = 2 if kind == "binary" else values.shape[1]
+    classes = list(known.get("classes") or ())
+    classes = classes if len(classes) == many else [str(c) for c in range(many)]
     if kind == "classes":
         best = np.array(classes, dtype=object)[values.argmax(1)]
         return {"prediction": best, **{f"p_{name}": values[:, c] for c, name in enumerate(classes)}}
@@ -101,19 +108,31 @@ def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
     return {f"h{c}": values[:, c] for c in range(values.shape[1])}
 
 
-def _chosen(data: Any, only: str) -> Tensor:
+def _chosen(data: Any, only: str, models: list[Model], checkpoint: Path) -> Tensor:
     if only == "unlabelled":
         chosen = torch.nonzero(data.strata < 0).flatten()
         what = "without a label"
     elif only == "test":
-        split = data.split
-        chosen = torch.empty(0, dtype=torch.int64) if split is None or split.name == NO_SPLIT else split.test
+        chosen = _test_nodes(data, models, checkpoint)
         what = "in a test set"
     else:
         return torch.arange(data.nodes)
     if chosen.numel() == 0:
         raise ValueError(f"{data.name} has no nodes {what}; leave --only out")
     return chosen
+
+
+def _test_nodes(data: Any, models: list[Model], checkpoint: Path) -> Tensor:
+    """The nodes that no model was trained on: random splits were drawn anew for every seed."""
+    if data.split is None or data.split.name == NO_SPLIT:
+        return torch.empty(0, dtype=torch.int64)
+    seeds = [(model.card.get("metrics") or {}).get("seed", 0) for model in models]
+    found = {split.hash: split for split in (datasets.splits.repetition(data, seed) for seed in seeds)}
+    if len(found) > 1:
+        raise ValueError(
+            f"every seed of {checkpoint} has a test set of its own; give one of them, such as {checkpoint / f'seed{seeds[0]}'}"
+        )
+    return next(iter(found.values())).test
 
 
 def _say(
@@ -123,12 +142,12 @@ def _say(
     models: list[Model],
     as_json: bool,
     chosen: Tensor,
-    card: Mapping[str, Any],
+    only: str,
 ) -> None:
     found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
     labels = data.labels[chosen]
     known = torch.nonzero(labels >= 0).flatten()
-    if card.get("task", {}).get("kind", "classes") in ("classes", "binary") and known.numel() and data.classes:
+    if _kind(models[0].card) in ("classes", "binary") and known.numel() and data.classes:
         right = [table["prediction"][i] == data.classes[int(labels[i])] for i in known.tolist()]
         found["accuracy_on_known"] = sum(right) / len(right)
     if as_json:
@@ -137,8 +156,8 @@ def _say(
     mean = "" if len(models) == 1 else f", averaged over {len(models)} seeds"
     click.echo(f"{data.name}: predicted {found['nodes']} nodes{mean}")
     if "accuracy_on_known" in found:
+        seen = " (training nodes included)" if only == "all" else ""
         click.echo(
-            f"{100 * found['accuracy_on_known']:.1f} % of the {known.numel()} nodes with a known label are predicted as such (training "
-            "nodes included)"
+            f"{100 * found['accuracy_on_known']:.1f} % of the {known.numel()} nodes with a known label are predicted as such{seen}"
         )
     click.echo(f"written: {out}")

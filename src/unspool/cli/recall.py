@@ -10,6 +10,7 @@ from typing import Any
 from unspool import datasets
 from unspool.cli.source import Source
 from unspool.datasets import Dataset
+from unspool.models.folder import CARD
 from unspool.refusal import Refusal
 
 #: What may have been done to the data before training, by the names that cards use.
@@ -21,7 +22,7 @@ def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[D
 
     Columns are found by the names they had in training, and features are transformed as they were then.
     """
-    facts: Mapping[str, Any] = card.get("data") or {}
+    facts = _facts(card, checkpoint)
     steps = _transforms(facts)
     source.check()
     if source.own:
@@ -32,11 +33,38 @@ def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[D
         held = replace(source, split=split).load(trained.get("dataset"), split_or_none=True)
     elif "edges" in trained:
         _check_there(trained)
-        held = Source.from_record(trained).load(split_or_none=True)
+        again = Source.from_record(trained)
+        told = source.split is not None
+        held = (
+            replace(again, split=source.split, split_column=None).load(split_or_none=True)
+            if told
+            else _as_trained(again)
+        )
     else:
         raise Refusal(f"{checkpoint} does not say which data it was trained on; give them with --edges and --features")
     ready = _transformed(held, steps)
     return ready, _hash_note(facts.get("hash"), held, ready)
+
+
+def _facts(card: Mapping[str, Any], checkpoint: Path) -> Mapping[str, Any]:
+    """What the card says about the data, in the form that training writes it."""
+    facts, task = card.get("data") or {}, card.get("task") or {}
+    fine = isinstance(facts, Mapping) and isinstance(task, Mapping)
+    origin = (facts.get("source") or {}) if fine else {}
+    if not fine or not isinstance(origin, Mapping) or not set(origin) <= set(Source.__dataclass_fields__):
+        raise ValueError(f"{checkpoint / CARD} is damaged; train again or restore it")
+    return facts
+
+
+def _as_trained(source: Source) -> Dataset:
+    """The files of the training; a split that can no longer be drawn from them is done without."""
+    if source.split is None:
+        return source.load(split_or_none=True)
+    held = replace(source, split=None).load(split_or_none=True)
+    try:
+        return held.with_split(datasets.splits.by_name(held, source.split))
+    except ValueError:
+        return held
 
 
 def _with_columns(source: Source, facts: Mapping[str, Any]) -> Source:

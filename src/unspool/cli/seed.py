@@ -14,6 +14,7 @@ from unspool import train
 from unspool.cli.crew import Event
 from unspool.cli.wish import Job
 from unspool.files import write_whole
+from unspool.models.checkpoint import describe
 from unspool.models.folder import CARD, load_folder, save_folder
 from unspool.report import machine
 
@@ -95,16 +96,37 @@ def finished(place: Path, job: Job) -> float | None:
     metrics: dict[str, Any] = card.get("metrics", {})
     if metrics.get("reason") == "interrupted":
         return None
-    for what, here, there in (
-        ("model", job.how.model.__name__, card.get("model")),
-        ("data", job.data.hash, card.get("data", {}).get("hash")),
-        ("preset", job.how.name, card.get("preset", {}).get("name")),
-    ):
-        if there is not None and here != there:
+    here, there = _known(job, metrics), _told(card)
+    for what, value in here.items():
+        if there.get(what) is not None and value != there[what]:
             raise ValueError(
-                f"{place} was trained with another {what} ({there}, not {here}); choose another --out, or leave --resume out"
+                f"{place} was trained with {what} {there[what]}, not {value}; choose another --out, or leave --resume out"
             )
     return metrics.get("test_score")
+
+
+def _known(job: Job, metrics: dict[str, Any]) -> dict[str, Any]:
+    """What a run of this job would be known by, in plain values."""
+    made = describe(job.build())
+    split = job.repetition(metrics.get("seed", 0))[0].split
+    # More epochs change nothing where the run ended by itself.
+    short = metrics.get("reason") == "all epochs" or job.plan.epochs < metrics.get("epochs", 0)
+    return {
+        "model": made["model"], "data": job.data.hash[:8], "loss": job.kind.value, "preset": job.how.name,
+        **made["settings"], "exact": made["exact"], **({} if split is None else {"split": split.hash[:8]}),
+        **job.plan.describe(), **({"epochs": job.plan.epochs} if short else {}),
+    }  # fmt: skip
+
+
+def _told(card: dict[str, Any]) -> dict[str, Any]:
+    """The same as a card tells it."""
+    data, preset = card.get("data") or {}, dict(card.get("preset") or {})
+    named = {"preset": preset.pop("name", None)}
+    marks = {"data": data.get("hash"), "split": data.get("split")}
+    return {
+        "model": card.get("model"), "loss": (card.get("task") or {}).get("kind"), **named, **card.get("settings", {}),
+        "exact": card.get("exact"), **preset, **{what: mark and mark[:8] for what, mark in marks.items()},
+    }  # fmt: skip
 
 
 def _write_history(path: Path, run: train.Run) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,39 +72,36 @@ class Source:
             name = self.dataset if self.dataset is not None else default
             if name is None:
                 raise ValueError("which data? Give --dataset NAME, or --edges FILE (and --features FILE)")
-            found = datasets.load(name, root=self.data)
+            with said_in_options():
+                found = datasets.load(name, root=self.data)
         else:
             found = self._files(_drawn_or_none if split_or_none and self.split_column is None else None)
-        if self.split is None:
-            return found
-        try:
-            return found.with_split(datasets.splits.by_name(found, self.split))
-        except ValueError:
-            if split_or_none:
-                return found
-            raise
+        return found if self.split is None else found.with_split(datasets.splits.by_name(found, self.split))
 
     def check(self) -> None:
         """Refuse options that contradict each other, or hang in the air."""
         if self.own and self.dataset is not None:
             raise ValueError("--dataset names a set and --edges your own files; give one of them")
+        if self.split is not None and self.split_column is not None:
+            raise ValueError("--split and --split-column both say which nodes train; give one of them")
         if self.own:
             return
-        for name in ("features", "labels", "label_column", "target_columns", "feature_columns", "split_column"):
+        files = ("features", "labels", "id_column", "label_column", "target_columns", "feature_columns", "split_column")
+        for name in files:
             if getattr(self, name):
-                option = name.replace("_", "-").removesuffix("s" if name.endswith("_columns") else "")
-                raise ValueError(f"--{option} belongs to your own files; name the graph with --edges")
+                raise ValueError(f"--{_option(name)} belongs to your own files; name the graph with --edges")
 
     def _files(self, split: Any) -> Any:
         from unspool import datasets
 
         assert self.edges is not None
         columns = list(self.feature_columns) if self.feature_columns else None
-        return datasets.from_files(
-            self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
-            label_column=self.label_column, split_column=self.split_column,
-            target_columns=list(self.target_columns) if self.target_columns else None, split=split,
-        )  # fmt: skip
+        with said_in_options():
+            return datasets.from_files(
+                self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
+                label_column=self.label_column, split_column=self.split_column,
+                target_columns=list(self.target_columns) if self.target_columns else None, split=split,
+            )  # fmt: skip
 
     @staticmethod
     def from_record(held: Mapping[str, Any]) -> Source:
@@ -122,6 +121,53 @@ class Source:
             return found if self.split is None else {**found, "split": self.split}
         held = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data")}
         return {name: [*value] if isinstance(value, tuple) else str(value) for name, value in held.items() if value}
+
+
+def _option(name: str) -> str:
+    """The option of an argument."""
+    return name.replace("_", "-").removesuffix("s" if name.endswith("_columns") else "")
+
+
+#: Ways out that the library names in Python, and their names here.
+_HERE = {
+    r"name (its columns|them) with edge_columns=\([^)]*\)": r"call \1 source, target and weight",
+    r"give numbers to NodeRegressor": "name the column with --target-column",
+    r"for classes use label_column": "for classes use --label-column",
+    r"Your own data: datasets\.from_files, from_tensors": "Your own files: --edges FILE",
+    r"\broot=": "--data",
+    r"Against\.RUNNER_UP": "runner-up",
+    r"leave target and against out": "leave --target and --against out",
+    r"no weight to choose; give a number": "no weight to choose; give one with --weight",
+    r"a number in \(0, 1\], SURE\(\) or GCV\(\)": "a number between 0 and 1",
+}
+_ARGUMENT = re.compile(
+    r"\b(features|labels|split|id_column|(?:label|split)_column|(?:feature|target)_columns|target|against|noise|weight|rate|decay)"
+    r"=(\.{3}|(?=[\w'\[({+-]))?"
+)
+
+
+@contextmanager
+def said_in_options() -> Generator[None]:
+    """What the library refuses in terms of its arguments is refused in terms of options.
+
+    Example:
+        >>> with said_in_options():
+        ...     raise ValueError("y.csv has the columns a, b: which is the label? Name it with label_column=...")
+        Traceback (most recent call last):
+            ...
+        ValueError: y.csv has the columns a, b: which is the label? Name it with --label-column
+    """
+    try:
+        yield
+    except (FileNotFoundError, TypeError, ValueError) as problem:
+        text = str(problem)
+        for python, here in _HERE.items():
+            text = re.sub(python, here, text)
+        text = _ARGUMENT.sub(lambda found: f"--{_option(found[1])}{' ' if found[2] == '' else ''}", text)
+        if text == str(problem):
+            raise
+        kinds = (FileNotFoundError, TypeError)
+        raise next((kind for kind in kinds if isinstance(problem, kind)), ValueError)(text) from problem
 
 
 def _drawn_or_none(data: Any) -> Any:

@@ -13,6 +13,7 @@ import click
 import numpy as np
 import torch
 
+from unspool import datasets
 from unspool.cli.demo import check_drawing, check_writable
 from unspool.graph import Graph
 from unspool.models.folder import load_trained
@@ -109,8 +110,13 @@ def short(text: str, most: int = 140) -> str:
 def read_graph(path: Path) -> Graph:
     """A graph from a file of edges, which run both ways; remarks stay in ``graph.notes``."""
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file of edges {path}")
-    index, weights = _from_npz(path) if path.suffix == ".npz" else _from_text(path)
+        raise FileNotFoundError(f"there is no file of edges {path}; check the path")
+    if path.suffix.lower() in (".parquet", ".graphml", ".npy"):
+        return datasets.from_files(path).graph
+    found = _from_npz(path) if path.suffix == ".npz" else _from_text(path)
+    if found is None:
+        return datasets.from_files(path).graph
+    index, weights = found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Graph.from_edges(index, weights=weights, symmetrise=True)
@@ -127,8 +133,11 @@ def _from_npz(path: Path) -> tuple[Any, Any]:
     return held["edge_index"], held.get("edge_weight")
 
 
-def _from_text(path: Path) -> tuple[Any, Any]:
-    """Two or three columns between commas, semicolons or white space; # begins a comment; one line may be a heading."""
+def _from_text(path: Path) -> tuple[Any, Any] | None:
+    """Two or three columns between commas, semicolons or white space; # begins a comment; one line may be a heading.
+
+    None where nodes have names instead of numbers.
+    """
     rows: list[list[str]] = []
     numbers: list[int] = []
     try:
@@ -143,7 +152,9 @@ def _from_text(path: Path) -> tuple[Any, Any]:
     if rows and not _is_number(rows[0][0]):
         rows, numbers = rows[1:], numbers[1:]
     if not rows:
-        raise ValueError(f"{path} holds no edges")
+        raise ValueError(f"{path} holds no edges; is it complete?")
+    if not any(_is_number(word) for words in rows for word in words[:2]):
+        return None
     width = len(rows[0])
     for words, number in zip(rows, numbers, strict=True):
         fine = width in (2, 3) and len(words) == width and words[0].isdecimal() and words[1].isdecimal()

@@ -27,7 +27,6 @@ def run(wish: Wish, source: Source, order: Order) -> None:
     """Train the model for every seed, print and keep the results."""
     console = Console(highlight=False, quiet=order.as_json or order.quiet, soft_wrap=True)
     check_device(order.device)
-    order.out.mkdir(parents=True, exist_ok=True)
     _check_place(order)
     job = prepare(wish, source)
     console.print("\n".join(job.lines()))
@@ -91,12 +90,12 @@ def _check_place(order: Order) -> None:
     """Find out before the work whether the results can be kept."""
     probe = order.out / ".probe"
     try:
+        order.out.mkdir(parents=True, exist_ok=True)
         write_whole(probe, lambda file: file.write(b"?"))
         probe.unlink()
     except OSError as problem:
-        raise OSError(
-            f"cannot write into {order.out}: {problem.strerror}; choose another place with --out"
-        ) from problem
+        reason = str(problem).rpartition(": ")[2] if problem.strerror is None else problem.strerror
+        raise OSError(f"cannot write into {order.out}: {reason}; choose another place with --out") from problem
 
 
 def _summary(job: Job, order: Order, scores: list[float], seconds: float, console: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import torch
 
 from unspool import datasets, models, train
-from unspool.cli.source import Source
+from unspool.cli.source import Source, said_in_options
 from unspool.models.presets import Preset
+from unspool.train.epochs import make_optimiser
 
 #: The set that is trained on when none is named.
 BUILT_IN = "citeseer"
@@ -97,7 +99,7 @@ class Job:
         return [
             f"{self.data}",
             f"{model}, preset {self.how.name}: {settings if settings else 'its defaults'}, rate {self.plan.rate:g}{exact}",
-            f"keeps {self.plan.select.value}; stops {self.plan.stop.value}; up to {self.plan.epochs} epochs",
+            f"keeps {self.plan.select.value}; stops {_numbered(self.plan)}; up to {self.plan.epochs} epochs",
         ]
 
     def facts(self, data: Any) -> dict[str, Any]:
@@ -120,6 +122,12 @@ class Job:
         }  # fmt: skip
 
 
+def _numbered(plan: train.Plan) -> str:
+    """When the plan stops, with its numbers."""
+    rule = plan.stop.value.replace("`patience`", str(plan.patience)).replace("`earliest`", str(plan.earliest))
+    return rule if plan.stop is train.Stop.NEVER else f"at {rule}"
+
+
 def prepare(wish: Wish, source: Source) -> Job:
     """Settle everything, and refuse what cannot be, before any work."""
     kind = model_called(wish.model)
@@ -133,7 +141,7 @@ def prepare(wish: Wish, source: Source) -> Job:
         how, plan, data, what, source.record(BUILT_IN), ("row_normalised",) if normalise else (),
         wish.adjoint == "implicit", _outputs(what, data),
     )  # fmt: skip
-    job.build()
+    _check_optimiser(job, wish)
     job.repetition(0)
     return job
 
@@ -205,18 +213,35 @@ def _plan(how: Preset, wish: Wish) -> train.Plan:
         changes["optimiser"] = _optimiser(wish.optimiser)
     if wish.precision == "bfloat16":
         changes["precision"] = train.Precision.BFLOAT16
-    return how.plan(**changes)
+    with said_in_options():
+        return how.plan(**changes)
 
 
 def _optimiser(name: str) -> Any:
+    # Muon takes matrices alone and SparseAdam sparse gradients: no model here has only those.
+    without = ("optimizer", "muon", "sparseadam")
     known = {
         k.lower(): v
         for k, v in vars(torch.optim).items()
-        if isinstance(v, type) and issubclass(v, torch.optim.Optimizer)
+        if isinstance(v, type) and issubclass(v, torch.optim.Optimizer) and k.lower() not in without
     }
-    if name.lower() not in known or name.lower() == "optimizer":
-        raise ValueError(f"--optimiser {name}: torch.optim has {', '.join(sorted(set(known) - {'optimizer'}))}")
+    if name.lower() not in known:
+        raise ValueError(
+            f"--optimiser {name}: torch.optim has none of that name for these models; adam, adamw, sgd, rmsprop and lbfgs are some"
+        )
     return known[name.lower()]
+
+
+def _check_optimiser(job: Job, wish: Wish) -> None:
+    """Find out before the work whether the optimiser takes this model and its decay."""
+    try:
+        make_optimiser(job.plan, job.build())
+    except ValueError as problem:
+        if wish.optimiser is None or not isinstance(job.plan.decay, Mapping):
+            raise
+        raise ValueError(
+            f"--optimiser {wish.optimiser} cannot decay some parameters and not others, as the preset does; add --decay 0"
+        ) from problem
 
 
 def _kind(wish: Wish, data: datasets.Dataset) -> Kind:
@@ -245,6 +270,7 @@ def _task(data: Any, kind: Kind) -> train.Task:
     if kind is Kind.CLASSES:
         return train.Task.of(data, train.CrossEntropy())
     if kind is Kind.NUMBERS:
+        train.Task.of(data, train.Regression())  # a number that is missing would spoil the scale of all
         centre, scale = _scale(data)
         return train.Task.of(replace(data, targets=(data.targets - centre) / scale), train.Regression())
     return train.Task.of(data, train.Binary() if kind is Kind.BINARY else train.Ranking())

@@ -1,0 +1,145 @@
+"""unspool denoise: signals in, the exact minimiser out, with a weight that is the best by its own rule."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import unspool as us
+from cli.people import ask, cells, write_people
+from unspool import datasets
+
+#: Weights that the rules choose from, before they are scaled to the graph.
+RATIOS = np.logspace(-3, 4, 71)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three noisy signals, whose nodes are listed in another order than in the edges."""
+    place = write_people(tmp_path_factory.mktemp("people"))
+    held = cells(place)
+    rows = list(zip(held["id"], held["a"], held["b"], held["size"], strict=True))
+    (place / "noisy.csv").write_text("\n".join(["id,a,b,size", *map(",".join, reversed(rows))]) + "\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def scene(folder):
+    """The signals in float64, and the dense Laplacian that belongs to the objective."""
+    data = datasets.from_files(folder / "friends.csv", folder / "noisy.csv")
+    graph = data.graph.to(torch.float64)
+    laplacian = graph.laplacian_times(torch.eye(60, dtype=torch.float64)).numpy()
+    x = np.array([[float(text) for text in cells(folder, "noisy.csv")[name]] for name in ("a", "b", "size")]).T
+    return x, laplacian, graph
+
+
+def smoother(weight, laplacian):
+    return weight * np.linalg.inv(weight * np.eye(60) + (1 - weight) * laplacian)
+
+
+def clean(folder, out, *more):
+    """The table as numbers, and what was printed as JSON."""
+    options = ("--edges", folder / "friends.csv", "--features", folder / "noisy.csv", "--out", out, "--json")
+    told = json.loads(ask("denoise", *options, *more))
+    held = cells(out.parent, out.name)
+    return np.array([[float(value) for value in held[name]] for name in held if name != "id"]).T, told, held
+
+
+def test_a_weight_by_hand(folder, scene, tmp_path):
+    x, laplacian, graph = scene
+    found, told, held = clean(folder, tmp_path / "a.csv", "--weight", 0.2)
+    assert np.allclose(found, smoother(0.2, laplacian) @ x, rtol=1e-7, atol=1e-8)
+    objective = us.Fidelity(0.2) + us.Smoothness(0.8)
+    assert np.allclose(found, us.minimise(objective, torch.tensor(x), graph).numpy(), rtol=1e-7, atol=1e-8)
+    assert list(held) == ["id", "a", "b", "size"]
+    assert held["id"] == [f"p{i}" for i in reversed(range(60))]
+    assert (told["nodes"], told["signals"], told["weight"], told["noise"]) == (60, 3, 0.2, None)
+    assert told["moved"] == pytest.approx(np.sqrt(np.square(found - x).mean()), rel=1e-5)
+
+
+def gcv(s, x, noise):
+    return np.square(x - s @ x).mean() / (1 - np.trace(s) / 60) ** 2
+
+
+def sure(s, x, noise):
+    return np.square(x - s @ x).mean() - noise**2 + 2 * noise**2 * np.trace(s) / 60
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [(("--choose", "gcv"), gcv), (("--choose", "sure"), sure), (("--noise", 0.5), sure), ((), sure)],
+    ids=["gcv", "sure", "known noise", "nothing said"],
+)
+def test_the_weight_is_the_best_by_its_rule(folder, scene, tmp_path, options, rule):
+    x, laplacian, graph = scene[0][:, :2], *scene[1:]
+    found, told, _ = clean(folder, tmp_path / "a.csv", "--feature-column", "a", "--feature-column", "b", *options)
+    weights = 1 / (1 + RATIOS / graph.scale)
+    if "--noise" in options:
+        assert told["noise"] == 0.5
+    elif rule is sure:
+        rough = np.abs(laplacian @ laplacian @ x) / np.linalg.norm(laplacian @ laplacian, axis=1, keepdims=True)
+        # The lower of the two middle values, as torch takes it.
+        assert told["noise"] == pytest.approx(np.sort(rough.flatten())[rough.size // 2 - 1] / 0.6744897501960817)
+    scores = [rule(smoother(weight, laplacian), x, told["noise"]) for weight in weights]
+    assert told["weight"] == pytest.approx(weights[np.argmin(scores)], rel=1e-9)
+    assert 0 < np.argmin(scores) < 70
+    assert np.allclose(found, smoother(told["weight"], laplacian) @ x, rtol=1e-7, atol=1e-8)
+
+
+def test_one_signal_alone_has_its_own_weight(folder, scene, tmp_path):
+    x, laplacian, _ = scene
+    _, every, _ = clean(folder, tmp_path / "a.csv")
+    found, told, held = clean(folder, tmp_path / "b.csv", "--feature-column", "size")
+    assert list(held) == ["id", "size"]
+    assert told["weight"] != every["weight"]
+    assert np.allclose(found, smoother(told["weight"], laplacian) @ x[:, 2:], rtol=1e-7, atol=1e-8)
+
+
+def test_arrays_and_tables_agree(folder, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    found, _, held = clean(folder, tmp_path / "a.csv", "--weight", 0.3)
+    source = ("--edges", folder / "friends.csv", "--features", folder / "noisy.csv", "--weight", 0.3)
+    for ending in (".npy", ".parquet", ".tsv"):
+        ask("denoise", *source, "--out", tmp_path / f"a{ending}")
+    assert np.allclose(np.load(tmp_path / "a.npy"), found, rtol=1e-8)
+    assert np.load(tmp_path / "a.npy").dtype == np.float64
+    binary = parquet.read_table(tmp_path / "a.parquet").to_pydict()
+    assert binary["id"] == held["id"]
+    assert np.allclose(np.stack([binary[name] for name in ("a", "b", "size")], axis=1), found, rtol=1e-8)
+    assert (tmp_path / "a.tsv").read_text().replace("\t", ",") == (tmp_path / "a.csv").read_text()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_signals_without_names(scene, tmp_path):
+    x, _, _ = scene
+    ring = np.stack([np.arange(60), np.roll(np.arange(60), -1)])
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "e.npz", edge_index=ring)
+    source = ("--edges", tmp_path / "e.npz", "--features", tmp_path / "x.npy")
+    ask("denoise", *source, "--weight", 0.5, "--out", tmp_path / "new" / "a.csv")
+    held = cells(tmp_path / "new", "a.csv")
+    assert list(held) == ["id", "x0", "x1", "x2"]
+    assert held["id"] == [str(i) for i in range(60)]
+    graph = us.Graph.from_edges(ring, 60, symmetrise=True).to(torch.float64)
+    wanted = us.minimise(us.Fidelity(0.5) + us.Smoothness(0.5), torch.tensor(x, dtype=torch.float32).double(), graph)
+    assert np.allclose(np.array(held["x1"], dtype=float), wanted[:, 1].numpy(), atol=1e-6)
+
+
+def test_what_a_person_reads(folder, tmp_path):
+    source = ("--edges", folder / "friends.csv", "--features", folder / "noisy.csv", "--out", tmp_path / "a.csv")
+    text = ask("denoise", *source, "--weight", 0.25)
+    assert "minimises  0.25 ‖H − X‖²  +  0.75 ‖B H‖²   (α chosen by hand)" in text
+    assert "3 signals on 60 nodes moved by" in text
+    assert f"written: {tmp_path / 'a.csv'}" in text
+    assert "α chosen by GCV; noise of standard deviation" in ask("denoise", *source, "--choose", "gcv")
+    assert "α chosen by SURE; noise of standard deviation 0.5)" in ask("denoise", *source, "--noise", 0.5)
+
+
+def test_bad_signals_leave_the_old_table(folder, tmp_path):
+    out = tmp_path / "a.csv"
+    out.write_text("old\n")
+    source = ("--edges", folder / "friends.csv", "--features", folder / "people.csv", "--out", out)
+    ask("denoise", *source, code=1)  # the teams are no numbers
+    assert out.read_text() == "old\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]

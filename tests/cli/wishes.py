@@ -1,0 +1,271 @@
+"""Wishes that cannot be granted: command lines, what is wrong with each, and the sentence that it gets."""
+
+import errno
+import importlib.util
+import json
+import os
+import shutil
+import sys
+
+from cli.people import own
+from unspool import models
+from unspool.cli import wish
+from unspool.models.folder import save_folder
+
+
+def want(p, *more, model="GCN"):
+    """Train on the people."""
+    return ["train", model, "--epochs", "3", "--quiet", "--no-report", "--out", p / "out", *own(p), *more]
+
+
+def team(p, *more, model="GCN"):
+    return want(p, "--label-column", "team", *more, model=model)
+
+
+def continued(p, *more, job="classes"):
+    """Train into a folder that holds a finished job, or one that was cut off."""
+    small = ["train", "GCN", "--epochs", "15", "--set", "hidden=8", "--quiet", "--no-report"]
+    return [*small, "--out", p / job, "--resume", *own(p), "--label-column", "team", *more]
+
+
+def changed(p, old, new, file="people.csv"):
+    """Change a file of the people, and train."""
+    text = (p / file).read_text()
+    assert old in text
+    (p / file).write_text(text.replace(old, new, 1))
+    return team(p)
+
+
+def table(p, text, *more, file="t.csv", model="GCN"):
+    """Train on a table of features of its own."""
+    (p / file).write_text(text)
+    named = ["--edges", p / "e.csv", "--features", p / file]
+    (p / "e.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,4\n4,5\n5,0\n0,3\n")
+    return ["train", model, "--epochs", "3", "--quiet", "--no-report", "--out", p / "out", *named, *more]
+
+
+X = "a,b,label\n1,2,x\n1,3,x\n1,4,x\n2,2,y\n2,3,y\n2,4,y\n"
+
+
+def card(p, change, job="classes/seed0"):
+    """Change the card of a model, and predict with it."""
+    file = p / job / "model.json"
+    held = json.loads(file.read_text())
+    file.write_text(json.dumps(change(held) or held))
+    return predict(p, job)
+
+
+def predict(p, job="classes/seed0", *more):
+    return ["predict", p / job, "--out", p / "out.csv", *more]
+
+
+def explain(p, node, *more, job="classes/seed0"):
+    return ["explain", p / job, "--node", node, *more]
+
+
+def clean(p, *more, edges="friends.csv", features="signals.csv"):
+    return ["denoise", "--edges", p / edges, "--features", p / features, "--out", p / "out.csv", *more]
+
+
+def spectrum(p, job, *more):
+    return ["spectrum", p / job, "--out", p / "out.png", *more]
+
+
+def write(p, name, text=""):
+    (p / name).write_text(text)
+    return p / name
+
+
+#: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
+COMMANDS = [
+    # train: what is trained
+    ("an unknown model", lambda p: want(p, model="GNC"), "no model called 'GNC': there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
+    ("an unknown data set", lambda p: ["train", "--dataset", "koraa", "--out", p / "out"], "no data set 'koraa'; did you mean cora? Your own files: --edges FILE"),
+    ("a preset of a named set for your own files", lambda p: team(p, "--preset", "paper"), "the preset 'paper' belongs to a named set; your own files are trained with --preset default"),
+    ("a preset that nobody published", lambda p: ["train", "GCNII", "--dataset", "cs", "--preset", "official", "--out", p / "out"], "GCNII has no official setting on cs: its authors publish none for this model that we know (for ogbn-arxiv some run a different network); use the preset 'paper'"),
+    ("a preset for a set that has none", lambda p: ["train", "--dataset", "grid", "--preset", "paper", "--out", p / "out"], "no preset 'paper' for the dataset 'grid'; there are presets for cora, citeseer, pubmed, cs, physics, photo, arxiv; 'default' fits any"),
+    ("an unknown setting", lambda p: team(p, "--set", "hiden=4"), "--set hiden=4: GCN takes hidden, depth, dropout, bias, batch_norm; write --set NAME=VALUE"),
+    ("a setting without a value", lambda p: team(p, "--set", "hidden"), "--set hidden: GCN takes hidden, depth, dropout, bias, batch_norm; write --set NAME=VALUE"),
+    ("a setting that is no number", lambda p: team(p, "--set", "hidden=many"), "--set hidden=many: expected a number"),
+    ("a setting that is neither true nor false", lambda p: team(p, "--set", "bias=perhaps"), "--set bias=perhaps: expected true or false"),
+    ("a setting that is not one of its choices", lambda p: team(p, "--set", "combine=loudest", model="JKNet"), "--set combine=loudest: choose one of sum, concatenate, max"),
+    ("no hidden channels", lambda p: team(p, "--set", "hidden=0"), "hidden=0: expected a whole number of at least 1"),
+    ("a dropout rate of two", lambda p: team(p, "--set", "dropout=2"), "dropout rate 2.0: expected a number in [0, 1)"),
+    ("an exact solution where there is none", lambda p: team(p, "--adjoint", "implicit", model="UGDGNN"), "UGDGNN cannot be solved exactly: its layers do not share one problem with a minimiser; take APPNP or PPNP, or keep the unrolled steps"),
+    # train: how
+    ("an unknown optimiser", lambda p: team(p, "--optimiser", "adem"), "--optimiser adem: torch.optim has none of that name for these models; adam, adamw, sgd, rmsprop and lbfgs are some"),
+    ("an optimiser that needs sparse gradients", lambda p: team(p, "--optimiser", "sparseadam"), "--optimiser sparseadam: torch.optim has none of that name for these models; adam, adamw, sgd, rmsprop and lbfgs are some"),
+    ("an optimiser that knows no decay by group", lambda p: team(p, "--optimiser", "lbfgs"), "--optimiser lbfgs cannot decay some parameters and not others, as the preset does; add --decay 0"),
+    ("a negative learning rate", lambda p: team(p, "--rate", "-1"), "--rate -1.0: a learning rate is a positive number"),
+    ("a learning rate that is no number", lambda p: team(p, "--rate", "nan"), "--rate nan: a learning rate is a positive number"),
+    ("a learning rate under which training diverges", lambda p: team(p, "--rate", "1e30"), "signals inside the model are not finite in epoch 2: the learning rate 1e+30 is probably too large (or a feature is huge); lower it or scale the features"),
+    ("a negative decay", lambda p: team(p, "--decay", "-1"), "--decay -1.0: weight decay is a number of at least 0"),
+    ("a GPU where there is none", lambda p: team(p, "--device", "cuda"), "the device 'cuda' cannot be used here; take 'cpu', or a torch that knows it"),
+    ("an unknown device", lambda p: team(p, "--device", "gpu"), "the device 'gpu' cannot be used here; take 'cpu', or a torch that knows it"),
+    # train: losses
+    ("yes and no for three classes", lambda p: team(p, "--loss", "binary"), "--loss binary tells two classes apart, and friends has 3"),
+    ("numbers without their column", lambda p: want(p, "--loss", "numbers"), "--loss numbers learns from numbers; name their column with --target-column"),
+    ("ranking without numbers", lambda p: team(p, "--loss", "ranking"), "--loss ranking learns from numbers; name their column with --target-column"),
+    ("ranking by two numbers", lambda p: want(p, "--target-column", "price", "--target-column", "size", "--loss", "ranking"), "--loss ranking orders nodes by one number; give one --target-column"),
+    ("classes out of numbers", lambda p: want(p, "--target-column", "price", "--loss", "classes"), "friends has no labels to learn from; give --labels FILE or --label-column NAME"),
+    ("no labels at all", want, "friends has no labels to learn from; give --labels FILE or --label-column NAME"),
+    ("links of a graph that has few", lambda p: table(p, X, "--loss", "links", "--label-column", "label"), "7 links are too few to hold 0.05 and 0.1 of them back"),
+    # train: which data
+    ("your own files and a named set", lambda p: team(p, "--dataset", "cora"), "--dataset names a set and --edges your own files; give one of them"),
+    ("features without edges", lambda p: ["train", "--features", p / "people.csv", "--out", p / "out"], "--features belongs to your own files; name the graph with --edges"),
+    ("an id column without edges", lambda p: ["train", "--id-column", "id", "--out", p / "out"], "--id-column belongs to your own files; name the graph with --edges"),
+    ("a target column without edges", lambda p: ["train", "--target-column", "price", "--out", p / "out"], "--target-column belongs to your own files; name the graph with --edges"),
+    ("an edge file that is not there", lambda p: ["train", "--edges", p / "no.csv", "--out", p / "out"], "{}/no.csv does not exist; check the path"),
+    ("a feature that is NaN", lambda p: table(p, X.replace("1,4,x", "1,nan,x"), "--label-column", "label"), "t.csv, line 4, column 'b': nan is no finite number; fill or drop it"),
+    ("a feature that is missing", lambda p: table(p, X.replace("1,4,x", "1,,x"), "--label-column", "label"), "t.csv, line 4, column 'b': the cell is empty; fill it or drop the row"),
+    ("a feature file with one row too few", lambda p: table(p, X.replace("2,4,y\n", ""), "--label-column", "label"), "e.csv, line 7: node '5' is not among the 5 nodes of t.csv; add it there, or drop the line"),
+    ("an edge to an unknown node", lambda p: changed(p, "source,target\n", "source,target\np0,eve\n", "friends.csv"), "friends.csv, line 2: node 'eve' is not among the 60 nodes of people.csv; add it there, or drop the line"),
+    ("a negative weight", lambda p: (write(p, "friends.csv", "source,target,weight\np0,p1,1\np1,p2,-2\n"), team(p))[1], "friends.csv, line 3: the weight is -2, but weights must not be negative; for dissimilar neighbours give signed weights to EdgeSmoothness instead"),
+    ("a header of edges with other names", lambda p: (write(p, "friends.csv", "person,friend\np0,p1\n"), team(p))[1], "friends.csv, line 1: node 'person' is not among the 60 nodes of people.csv; add it there, or drop the line; if the line is a header, call its columns source, target and weight"),
+    ("a node twice", lambda p: changed(p, "p7,", "p6,"), "people.csv, line 9: node 'p6' stands in line 8 already; keep one"),
+    ("a class with one example", lambda p: table(p, X + "3,3,z\n", "--label-column", "label"), "class 'z' has only one example, so train, valid and test cannot each have one; merge it with another class, take its labels away, or pass a split of your own"),
+    ("labels that are fractions", lambda p: want(p, "--label-column", "price"), "people.csv, line 3, column 'price': the label is 68.764: labels are classes, whole numbers or names; for regression name the column with --target-column"),
+    ("targets that are words", lambda p: want(p, "--target-column", "vip"), "people.csv, line 2, column 'vip': 'yes' is no number to predict; for classes use --label-column"),
+    ("a target of a training node that is missing", lambda p: want(p, "--target-column", "price", "--split-column", "part"), "node 28 is in the train set but has no number; take it out of the split"),
+    ("a label column that is not there", lambda p: want(p, "--label-column", "club"), "{}/people.csv has no column 'club'; it has id, a, b, c, team, price, size, vip, part"),
+    ("a feature column that is not there", lambda p: team(p, "--feature-column", "d"), "{}/people.csv has no column 'd'; it has id, a, b, c, team, price, size, vip, part"),
+    ("a label column and no table", lambda p: ["train", "--edges", p / "friends.csv", "--label-column", "team", "--out", p / "out"], "--label-column 'team', but there is no table to find it in; pass --labels or --features"),
+    ("a table of labels with two columns that may be meant", lambda p: want(p, "--labels", write(p, "y.csv", "id,team,town\np0,red,x\n")), "{}/y.csv has the columns id, team, town: which is the label? Name it with --label-column"),
+    # train: splits
+    ("an unknown split", lambda p: team(p, "--split", "half"), "no split 'half' for friends; choose one of per-class, per-class:20/30, legacy, random, random:0.6/0.2/0.2"),
+    ("a split that asks for too many", lambda p: team(p, "--split", "per-class:20/30"), "class 0 has 18 labelled nodes, fewer than the 20 + 30 asked for; ask for fewer, or merge the class with another"),
+    ("shares above one", lambda p: team(p, "--split", "random:0.6/0.6/0.2"), "ratios=(0.6, 0.6, 0.2): expected three positive shares with a sum of at most 1"),
+    ("a split and a split column", lambda p: team(p, "--split", "random", "--split-column", "part"), "--split and --split-column both say which nodes train; give one of them"),
+    ("a split column without labels", lambda p: want(p, "--split-column", "part"), "--split-column 'part' stands beside labels; pass --labels or --label-column too"),
+    ("an empty part of a split", lambda p: table(p, "a,label,part\n1,x,train\n2,y,train\n3,x,valid\n4,y,\n5,x,\n6,y,\n", "--label-column", "label", "--split-column", "part"), "the split is empty: it has no test nodes; every part needs at least one"),
+    ("a word that is no part of a split", lambda p: table(p, "a,label,part\n1,x,train\n2,y,dev\n", "--label-column", "label", "--split-column", "part"), "t.csv, line 3, column 'part': 'dev' is no part; use train, valid, test or nothing"),
+    # train: where to
+    ("a file in the place of the folder", lambda p: [*team(p), "--out", write(p, "taken")], "cannot write into {}/taken: File exists; choose another place with --out"),
+    ("a folder below a file", lambda p: [*team(p), "--out", write(p, "taken") / "out"], "cannot write into {}/taken/out: Not a directory; choose another place with --out"),
+    ("a file in the place of a seed", lambda p: ((p / "out").mkdir(), write(p, "out/seed0"), team(p))[2], "{}/out/seed0 cannot be used: File exists; check the path, or move it away"),
+    ("--resume in a folder of another model", lambda p: [part if part != "GCN" else "MLP" for part in continued(p)], "{}/classes/seed0 was trained with model GCN, not MLP; choose another --out, or leave --resume out"),
+    ("--resume with another setting", lambda p: continued(p, "--set", "depth=3"), "{}/classes/seed0 was trained with depth 2, not 3; choose another --out, or leave --resume out"),
+    ("--resume with another rate", lambda p: continued(p, "--rate", "0.5"), "{}/classes/seed0 was trained with rate 0.01, not 0.5; choose another --out, or leave --resume out"),
+    ("--resume with more epochs than were trained", lambda p: continued(p, "--epochs", "20"), "{}/classes/seed0 was trained with epochs 15, not 20; choose another --out, or leave --resume out"),
+    ("--resume with another loss", lambda p: continued(p, "--loss", "links"), "{}/classes/seed0 was trained with loss classes, not links; choose another --out, or leave --resume out"),
+    ("--resume under another split", lambda p: continued(p, "--split", "random:0.5/0.25/0.25"), "{}/classes/seed0 was trained with split 6bf58e04, not 559f2f3b; choose another --out, or leave --resume out"),
+    ("--resume on other data", lambda p: continued(p, "--normalise-rows"), "{}/classes/seed0 was trained with data eaeaf6af, not 753ff0e0; choose another --out, or leave --resume out"),
+    ("--resume of a folder with another preset", lambda p: (card(p, lambda c: c["preset"].update(name="paper")), continued(p))[1], "{}/classes/seed0 was trained with preset paper, not default; choose another --out, or leave --resume out"),
+    ("--resume of a folder whose card is damaged", lambda p: (write(p, "classes/seed0/model.json", "{"), continued(p))[1], "{}/classes/seed0/model.json is damaged; train again or restore it"),
+    ("--resume of a run that was cut off, under another plan", lambda p: continued(p, "--rate", "0.5", job="cut"), "{}/cut/seed0/run.pt began with rate 0.01, not 0.5; continue it as it began, or remove it to start anew"),
+    ("--resume of a run that was cut off, on other labels", lambda p: continued(p, "--split", "random:0.5/0.25/0.25", job="cut"), "{}/cut/seed0/run.pt began on other data; continue it as it began, or remove it to start anew"),
+    ("--resume of a snapshot that is empty", lambda p: (write(p, "cut/seed0/run.pt"), continued(p, job="cut"))[1], "{}/cut/seed0/run.pt cannot be continued (EOFError: it belongs to another model, another version, or is damaged); remove it to start anew"),
+    # predict
+    ("a model that is not there", lambda p: predict(p, "no"), "there is no model {}/no; give the folder or the file that it was saved to"),
+    ("a folder without a finished model", lambda p: ((p / "empty").mkdir(), predict(p, "empty"))[1], "{}/empty holds no finished model: model.json is missing"),
+    ("a card that is cut off", lambda p: (write(p, "classes/seed0/model.json", "{"), predict(p))[1], "{}/classes/seed0/model.json is damaged; train again or restore it"),
+    ("a card whose data are no record", lambda p: card(p, lambda c: c.update(data="mine")), "{}/classes/seed0/model.json is damaged; train again or restore it"),
+    ("a card that names an unknown source", lambda p: card(p, lambda c: c["data"]["source"].update(cloud="far")), "{}/classes/seed0/model.json is damaged; train again or restore it"),
+    ("a card of a newer format", lambda p: card(p, lambda c: c.update(format=9)), "{}/classes/seed0 has format 9, this version reads 1; update unspool"),
+    ("a card of an unknown model", lambda p: card(p, lambda c: c.update(model="XNet")), "{}/classes/seed0 holds a 'XNet', which this version of unspool does not know; update unspool"),
+    ("a card with a transform of a newer version", lambda p: card(p, lambda c: c["data"].update(transforms=["whitened"])), "the model was trained on data after 'whitened', which this version does not know; update unspool, or apply it yourself and give --edges and --features"),
+    ("a card that says nothing about data", lambda p: card(p, lambda c: c.pop("data") and None), "{}/classes/seed0 does not say which data it was trained on; give them with --edges and --features"),
+    ("weights that are missing", lambda p: card(p, lambda c: c.update(weights="weights.safetensors")), "{}/classes/seed0 holds no weights: weights.safetensors is missing"),
+    ("weights that are cut off", lambda p: (card(p, lambda c: c.update(weights="w.safetensors")), write(p, "classes/seed0/w.safetensors", "xy"), predict(p))[2], "{}/classes/seed0/w.safetensors is damaged; train again or restore it"),
+    ("a file that is no checkpoint", lambda p: (write(p, "junk.pt"), predict(p, "junk.pt"))[1], "{}/junk.pt is no checkpoint of unspool, or is damaged (EOFError); save the model again"),
+    ("files of the training that are gone", lambda p: card(p, lambda c: c["data"]["source"].update(edges="gone.csv")), "the model was trained on gone.csv, which is not here; give the data with --edges and --features"),
+    ("seeds of different models", lambda p: (save_folder(models.SGC(3, 3), p / "classes" / "seed7"), predict(p, "classes"))[1], "{}/classes holds seeds of different models; give one of them, such as {}/classes/seed0"),
+    ("embeddings of several seeds", lambda p: (shutil.copytree(p / "links" / "seed0", p / "links" / "seed1"), predict(p, "links"))[1], "embeddings of different seeds cannot be averaged; give one seed"),
+    ("test nodes of seeds with splits of their own", lambda p: predict(p, "classes", "--only", "test"), "every seed of {}/classes has a test set of its own; give one of them, such as {}/classes/seed0"),
+    ("test nodes of data without a split", lambda p: predict(p, "classes/seed0", *own(p), "--only", "test"), "friends has no nodes in a test set; leave --only out"),
+    ("unlabelled nodes where all have labels", lambda p: predict(p, "binary/seed0", "--only", "unlabelled"), "friends has no nodes without a label; leave --only out"),
+    ("an unknown split of new data", lambda p: predict(p, "classes/seed0", *own(p), "--label-column", "team", "--split", "half"), "no split 'half' for friends; choose one of per-class, per-class:20/30, legacy, random, random:0.6/0.2/0.2"),
+    ("data of another width", lambda p: predict(p, "classes/seed0", "--dataset", "grid"), "{}/classes/seed0 was trained on 3 features, and grid 20×20 has 4; give the same columns (--feature-column names them)"),
+    ("one column where three were trained on", lambda p: predict(p, "classes/seed0", "--edges", p / "friends.csv", "--features", p / "people.csv", "--feature-column", "a"), "{}/classes/seed0 was trained on 3 features, and friends has 1; give the same columns (--feature-column names them)"),
+    ("a column that is gone", lambda p: predict(p, "classes/seed0", "--edges", p / "friends.csv", "--features", p / "signals.csv"), "{}/signals.csv has no column 'c'; it has id, a, b"),
+    ("new features without edges", lambda p: predict(p, "classes/seed0", "--features", p / "people.csv"), "--features belongs to your own files; name the graph with --edges"),
+    ("a table of unknown ending", lambda p: [*predict(p), "--out", p / "out.xlsx"], "--out {}/out.xlsx: tables are written as .csv, .tsv or .parquet; choose one of these endings"),
+    ("a table below a file", lambda p: [*predict(p), "--out", write(p, "taken") / "out.csv"], "cannot write into {}/taken: File exists; choose another place with --out"),
+    # explain
+    ("a node of an unknown name", lambda p: explain(p, "p61"), "no node is called 'p61'; the nearest names are 'p6', 'p1', 'p56'"),
+    ("a node that is not among the numbers", lambda p: explain(p, "60"), "there is no node 60: nodes are counted from 0 to 59"),
+    ("a name where nodes have numbers", lambda p: explain(p, "ada", job="grid/seed0"), "no node is called 'ada': nodes have no names here, only numbers from 0 to 399"),
+    ("an unknown class", lambda p: explain(p, "p3", "--target", "pink"), "--target pink: expected one of the classes blue, green, red"),
+    ("a class beyond the last", lambda p: explain(p, "p3", "--target", "3"), "--target 3: outputs are counted from 0 to 2"),
+    ("a class against itself", lambda p: explain(p, "p3", "--target", "red", "--against", "red"), "--against 2 is the explained class itself; choose another, or runner-up"),
+    ("the runner-up as target", lambda p: explain(p, "p3", "--target", "runner-up"), "--target runner-up: the runner-up is what to compare with; give it as --against"),
+    ("a comparison where there is one output", lambda p: explain(p, "p3", "--against", "no", job="binary/seed0"), "the model has one output, so there is no other to choose or to compare with; leave --target and --against out"),
+    ("the runner-up of numbers", lambda p: explain(p, "p3", "--against", "runner-up", job="links/seed0"), "numbers have no runner-up; give the output to compare with by its place"),
+    ("several seeds at once", lambda p: explain(p, "p3", job="classes"), "{}/classes holds 2 models; take one of them, such as {}/classes/seed0"),
+    ("a picture of unknown ending", lambda p: explain(p, "p3", "--out", p / "why.gif"), "--out {}/why.gif: pictures are written as .png, .svg or .pdf; choose one of these endings"),
+    ("data that the model does not fit", lambda p: explain(p, "3", "--dataset", "grid"), "{}/classes/seed0 was trained on 3 features, and grid 20×20 has 4; give the same columns (--feature-column names them)"),
+    # denoise
+    ("a weight and a rule for it", lambda p: clean(p, "--weight", "0.5", "--choose", "gcv"), "--weight gives the weight and --choose a rule for it; give one of them"),
+    ("a noise level that nobody uses", lambda p: clean(p, "--noise", "1", "--choose", "gcv"), "--noise is used by --choose sure; the others find it out, or need none"),
+    ("a weight that is no number", lambda p: clean(p, "--weight", "nan"), "--weight nan: expected a number between 0 and 1"),
+    ("a noise level that is no number", lambda p: clean(p, "--noise", "nan"), "--noise nan: a standard deviation is a finite number of at least 0"),
+    ("signals that are words", lambda p: clean(p, "--feature-column", "vip", features="people.csv"), "people.csv, line 2, column 'vip': 'yes' is no number; encode it, or leave the column out"),
+    ("a signal that is missing", lambda p: clean(p, "--feature-column", "price", features="people.csv"), "people.csv, line 2, column 'price': the cell is empty; fill it or drop the row"),
+    ("a signal that is not there", lambda p: clean(p, "--feature-column", "d"), "{}/signals.csv has no column 'd'; it has id, a, b"),
+    ("a graph without edges", lambda p: clean(p, edges=write(p, "loops.csv", "source,target\np0,p0\n").name), "the graph has no edges, so there is nothing to smooth and no weight to choose; give one with --weight"),
+    ("denoised signals of unknown ending", lambda p: [*clean(p), "--out", p / "out.mat"], "--out {}/out.mat: tables are written as .csv, .tsv, .parquet or .npy; choose one of these endings"),
+    # spectrum
+    ("the spectrum of no model", lambda p: spectrum(p, "no"), "there is no model {}/no; give the folder or the file that it was saved to"),
+    ("the spectrum of a model that is not linear, without a graph", lambda p: spectrum(p, "classes/seed0"), "GCN is no polynomial of the graph, so its response can only be measured on a graph; give its edges with --edges"),
+    ("the spectrum of several seeds", lambda p: spectrum(p, "classes"), "{}/classes holds 2 models; take one of them, such as {}/classes/seed0"),
+    ("the spectrum on edges that are not there", lambda p: spectrum(p, "classes/seed0", "--edges", p / "no.csv"), "there is no file of edges {}/no.csv; check the path"),
+    ("the spectrum on a line that is no edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),
+    ("the spectrum on an empty file", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv")), "{}/e.csv holds no edges; is it complete?"),
+    # lists, and the demonstration
+    ("the settings of an unknown model", lambda p: ["models", "GNC"], "no model called 'GNC': there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
+    ("the statistics of an unknown set", lambda p: ["datasets", "koraa"], "no data set 'koraa'; did you mean cora? Your own files: --edges FILE"),
+    ("a demonstration drawn below a file", lambda p: ["demo", "--out", write(p, "taken") / "demo.png"], "cannot write into {}/taken: File exists; choose another place with --out"),
+]  # fmt: skip
+
+
+def full_disk(p, patch, arguments, after=0):
+    """From some write on, nothing fits any more."""
+    calls = []
+
+    def refuse(handle):
+        calls.append(handle)
+        if len(calls) > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    patch.setattr(os, "fsync", refuse)
+    return arguments
+
+
+def no_memory(p, patch, problem):
+    def build(self):
+        raise problem
+
+    patch.setattr(wish.Job, "build", build)
+    return team(p)
+
+
+def without(patch, name, arguments):
+    """As if a package were not installed."""
+    seen = importlib.util.find_spec
+    patch.setitem(sys.modules, name, None)
+    patch.setattr(importlib.util, "find_spec", lambda asked, *more: None if asked == name else seen(asked, *more))
+    return arguments
+
+
+def locked(patch, arguments):
+    def refuse(*how):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    patch.setattr(os, "open", refuse)
+    return arguments
+
+
+ALLOCATOR = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes."
+
+#: The same, where the machine is at fault: how gets a monkeypatch too.
+DISTURBED = [
+    ("a full disk while a table is written", lambda p, patch: full_disk(p, patch, predict(p)), "the disk is full (No space left on device): make room, or choose another place with --out; no file is half-written"),
+    ("a full disk while a model is written", lambda p, patch: full_disk(p, patch, team(p), after=2), "the disk is full (No space left on device): make room, or choose another place with --out; no file is half-written"),
+    ("a full disk before training begins", lambda p, patch: full_disk(p, patch, team(p)), "cannot write into {}/out: No space left on device; choose another place with --out"),
+    ("a folder that may not be written", lambda p, patch: locked(patch, team(p)), "cannot write into {}/out: Permission denied; choose another place with --out"),
+    ("too little memory for the model", lambda p, patch: no_memory(p, patch, MemoryError()), "the memory is too small for this; ask for less (--set hidden=..., depth=...), or take a smaller graph"),
+    ("too little memory for a tensor", lambda p, patch: no_memory(p, patch, RuntimeError(ALLOCATOR)), "the memory is too small for this; ask for less (--set hidden=..., depth=...), or take a smaller graph"),
+    ("a Parquet table without pyarrow", lambda p, patch: without(patch, "pyarrow", [*predict(p), "--out", p / "out.parquet"]), "writing Parquet needs pyarrow: pip install 'unspool[parquet]', or choose .csv"),
+    ("Parquet features without pyarrow", lambda p, patch: without(patch, "pyarrow", clean(p, features=write(p, "x.parquet", "PAR1").name)), "reading x.parquet needs pyarrow: pip install 'unspool[parquet]', or save the table as CSV"),
+    ("a picture without matplotlib", lambda p, patch: without(patch, "matplotlib", explain(p, "p3", "--out", p / "why.png")), "drawing needs matplotlib: pip install 'unspool[plot]'"),
+]  # fmt: skip

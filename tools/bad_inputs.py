@@ -1,0 +1,64 @@
+"""Print docs/bad-input.md: what is wrong with data and wishes, and the sentence that says so.
+
+The rows are the cases of tests/datasets/test_bad_inputs.py and tests/cli/test_bad_wishes.py, which compare every sentence
+with what is said:
+
+    python tools/bad_inputs.py > docs/bad-input.md
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).parent.parent / "tests"
+
+INTRODUCTION = """\
+# What you read when something is wrong
+
+Bad data and wishes that cannot be granted end in one sentence: what is wrong, where, and the way out. In Python it is the
+message of a `ValueError`, `TypeError` or `OSError`; a command prints it after `unspool: `, without a traceback, and ends with
+exit code 2 (with `UNSPOOL_TRACEBACK=1` it shows the traceback too). Files that were there before stay as they were, and none
+is left half-written.
+
+The tests make every mistake below and compare what is said; `python tools/bad_inputs.py` prints this page from them. `DIR`
+stands for a folder.
+"""
+
+
+def main() -> None:
+    """Print the page."""
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    print(page(), end="")
+
+
+def page() -> str:
+    """The whole page as Markdown."""
+    sys.path.insert(0, str(TESTS))
+    try:
+        data = importlib.import_module("datasets.test_bad_inputs").CASES
+        wishes = importlib.import_module("cli.test_bad_wishes").CASES
+    finally:
+        sys.path.remove(str(TESTS))
+    parts = [INTRODUCTION, "## Data", table(data), "## Commands and training", table(wishes)]
+    return "\n".join(f"{part.rstrip()}\n" for part in parts)
+
+
+def table(cases: Iterable[tuple[str, Any, str]]) -> str:
+    """One row for each case."""
+    rows = [f"| {cell(what)} | {cell(sentence.replace('{}', 'DIR'))} |" for what, _, sentence in cases]
+    return "\n".join(["| what is wrong | what you read |", "|---|---|", *rows])
+
+
+def cell(text: str) -> str:
+    """Text as it is, inside a table: nothing in it may count as Markdown."""
+    for sign in "\\|*_<>`[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+if __name__ == "__main__":
+    main()
