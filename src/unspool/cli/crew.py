@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
+
+from unspool.cli.sentence import sentence
 
 #: Fewer epochs than this in all are done before a second process has started.
 WORTHWHILE = 1000
@@ -89,8 +92,9 @@ def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) 
         tell({"event": "done"})
     except KeyboardInterrupt:
         tell({"event": "done"})
-    except (ValueError, TypeError, OSError) as problem:
-        tell({"event": "failed", "sentence": str(problem)})
+    except Exception as problem:
+        said = sentence(problem)
+        tell({"event": "failed", "sentence": traceback.format_exc() if said is None else said})
 
 
 def _check_alive(crew: list[Any], done: set[int]) -> None:

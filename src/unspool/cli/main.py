@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +12,8 @@ import click
 
 import unspool
 from unspool.cli.jobs import datasets_, denoise, explain, models_, predict, train_
+from unspool.cli.sentence import sentence
 from unspool.refusal import Refusal
-
-_MEMORY = re.compile("can't allocate memory|out of memory|not enough memory")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -136,25 +133,11 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except (Refusal, ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError) as problem:
-        said = _sentence(problem)
+        said = sentence(problem)
         if said is None or os.environ.get("UNSPOOL_TRACEBACK"):
             raise
         click.echo(f"unspool: {said}", err=True)
         sys.exit(2)
-
-
-def _sentence(problem: Exception) -> str | None:
-    """One line for a person; None where the problem is a fault of the program, whose traceback is wanted."""
-    if isinstance(problem, MemoryError) or (isinstance(problem, RuntimeError) and _MEMORY.search(str(problem))):
-        return "the memory is too small for this; ask for less (--set hidden=..., depth=...), or take a smaller graph"
-    if isinstance(problem, RuntimeError):
-        return None
-    if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"the disk is full ({problem.strerror}): make room, or choose another place with --out; no file is half-written"
-    if isinstance(problem, OSError) and problem.strerror is not None and problem.filename is not None:
-        return f"{problem.filename} cannot be used: {problem.strerror}; check the path, or move it away"
-    # Trap: torch appends the frames of its own stack to some messages.
-    return re.sub(r"\s*\n\s*", " ", str(problem).partition("\nException raised from")[0])
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ def check_device(device: torch.device | str) -> None:
     """Raise one sentence when a device does not exist or cannot be used here."""
     try:
         torch.empty(0, device=device)
+        if torch.device(device).type == "meta":
+            raise RuntimeError("holds no numbers")
     except (AssertionError, RuntimeError, NotImplementedError):
         raise ValueError(
             f"the device {str(device)!r} cannot be used here; take 'cpu', or a torch that knows it"

@@ -159,8 +159,17 @@ class Ranking(Loss):
     score_name = "pairs in order"
 
     def check(self, target: Tensor, ids: Tensor, part: str) -> None:
-        """At least one pair has an order."""
+        """Every item has a number, and at least one pair has an order."""
         found = target[ids]
+        bad = (
+            torch.nonzero(~torch.isfinite(found.reshape(ids.numel(), -1).double().sum(-1))).flatten()
+            if ids.numel()
+            else ids
+        )
+        if bad.numel():
+            raise ValueError(
+                f"node {int(ids[bad[0]])} is in the {part} set but has no number; take it out of the split"
+            )
         if found.numel() and bool((found == found.flatten()[0]).all()):
             raise ValueError(f"all targets of the {part} set are equal: nothing is to be ranked; choose another split")
 
