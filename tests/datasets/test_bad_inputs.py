@@ -1,10 +1,7 @@
 """Every malformed input has its sentence, with the culprit and the way out.
 
-``python tests/datasets/test_bad_inputs.py`` prints the list as a Markdown table for the documentation.
+``tools/bad_inputs.py`` makes a page of the documentation of it.
 """
-
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,18 +169,3 @@ def test_planetoid_without_pyg_says_what_to_install(tmp_path, monkeypatch):
         ImportError, match=r"which PyTorch Geometric reads .once; then a cache is used.; pip install 'unspool\[pyg\]'$"
     ):
         datasets.load("cora", tmp_path)
-
-
-def table():
-    """The list for the documentation."""
-    rows = ["| what is wrong | what is said |", "|---|---|"]
-    rows += [
-        f"| {what} | {sentence.replace('{}', 'FOLDER').replace('|', chr(92) + '|')} |" for what, _, sentence in CASES
-    ]
-    return "\n".join(rows)
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        assert Path(folder).is_dir()
-        print(table())
