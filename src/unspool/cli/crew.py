@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any
 
 from unspool.cli.sentence import sentence
@@ -84,6 +85,8 @@ def together(work: Work, order: Any, seeds: list[int], jobs: int) -> Iterator[Ev
 
 
 def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) -> None:
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
     def tell(event: Event) -> None:
         events.put({"member": number, **event})
 
@@ -95,6 +98,14 @@ def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) 
     except Exception as problem:
         said = sentence(problem)
         tell({"event": "failed", "sentence": traceback.format_exc() if said is None else said})
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it is gone: nobody would hear it."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _check_alive(crew: list[Any], done: set[int]) -> None:

@@ -123,7 +123,9 @@ for command in (train_, predict, explain, denoise, models_, datasets_):
 def main() -> None:
     """Run the command line; a refusal is one sentence, not a traceback."""
     try:
-        cli(standalone_mode=False)
+        # Trap: without standalone mode click gives the code of an Exit back instead of raising it.
+        code = cli(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Abort:
         click.echo("interrupted", err=True)
         sys.exit(130)

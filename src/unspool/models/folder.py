@@ -101,7 +101,9 @@ def load_trained(place: str | os.PathLike[str], device: torch.device | str = "cp
     if not found.exists():
         raise FileNotFoundError(f"there is no model {found}; give the folder or the file that it was saved to")
     seeds = sorted(p.parent.name for p in found.glob(f"seed*/{CARD}"))
-    if seeds and not (found / CARD).is_file():
+    if len(seeds) == 1 and not (found / CARD).is_file():
+        found = found / seeds[0]
+    elif seeds and not (found / CARD).is_file():
         raise ValueError(f"{found} holds {len(seeds)} models; take one of them, such as {found / seeds[0]}")
     return load_folder(found, device)[0]
 

@@ -64,6 +64,8 @@ class Epochs:
             loss = self.optimiser.step(self._closure)
         else:
             loss = self._closure()
+            if self.device.type == "cpu" and not bool(torch.isfinite(loss.detach())):
+                return torch.full((4,), torch.nan, dtype=torch.float64)  # before the step spreads it
             self.optimiser.step()
         self.stepped = True
         self.model.eval()
@@ -80,7 +82,7 @@ class Epochs:
         if self._wants_closure:
             self.optimiser.zero_grad(set_to_none=True)
         task = self.task
-        loss = task.loss.loss(task.loss.read(self._output(), task.train), task.target.index_select(0, task.train))
+        loss = task.loss.loss(*task.loss.learn(self._output(), task.train, task.target))
         loss.backward()
         return loss
 

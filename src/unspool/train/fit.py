@@ -13,6 +13,7 @@ from torch import nn
 
 from unspool.refusal import Refusal
 from unspool.train.epochs import Epochs, few_threads, make_optimiser
+from unspool.train.interrupt import deferred_interrupt
 from unspool.train.plan import Plan
 from unspool.train.record import Epoch
 from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
@@ -82,10 +83,15 @@ def fit(
     optimiser = make_optimiser(plan, model)
     about = {**plan.describe(), "task": task.digest}
     state = Snapshot.fresh() if snapshot is None else read_snapshot(snapshot, model, optimiser, about)
+    if len(state.history) > plan.epochs:
+        raise ValueError(
+            f"{snapshot} holds {len(state.history)} epochs already, more than epochs={plan.epochs}; give at least as many, or remove it"
+        )
     epochs = Epochs(model, optimiser, task, plan)
     began, saved, reason = time.monotonic(), time.monotonic(), "all epochs"
+    whole = True
     try:
-        with few_threads(task):
+        with few_threads(task), deferred_interrupt() as interrupt:
             while len(state.history) < plan.epochs and not state.ended:
                 best = _advance(epochs, state)
                 state.ended = plan.ended(state.history, best)
@@ -94,14 +100,17 @@ def fit(
                 if snapshot is not None and time.monotonic() - saved >= every:
                     write_snapshot(snapshot, state, model, optimiser, about)
                     saved = time.monotonic()
+                if interrupt.asked:
+                    reason = "interrupted"
+                    break
     except KeyboardInterrupt:
         if state.best is None:
             raise
-        reason = "interrupted"
+        reason, whole = "interrupted", False
     if state.ended:
         reason = plan.stop.value.split(",")[0].replace("`patience`", str(plan.patience))
-    # Trap: an interrupt may have come between the step and its record; the last snapshot is whole, the present moment may not be.
-    if snapshot is not None and reason != "interrupted":
+    # Trap: an exception may have come between the step and its record; the last snapshot is whole, the present moment may not be.
+    if snapshot is not None and whole:
         write_snapshot(snapshot, state, model, optimiser, about)
     assert state.best is not None
     model.load_state_dict(state.kept[1])

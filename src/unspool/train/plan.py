@@ -72,6 +72,10 @@ class Plan:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.rate) and self.rate > 0):
             raise ValueError(f"rate={self.rate}: a learning rate is a positive number")
+        for name, kind in (("select", Select), ("stop", Stop), ("precision", Precision)):
+            if not isinstance(getattr(self, name), kind):
+                choices = ", ".join(f"{kind.__name__}.{choice.name}" for choice in kind)
+                raise TypeError(f"{name}={getattr(self, name)!r}: expected one of {choices}")
         if self.epochs < 1:
             raise ValueError(f"epochs={self.epochs}: training needs at least one")
         decays = list(self.decay.values()) if isinstance(self.decay, Mapping) else [self.decay]
