@@ -16,6 +16,7 @@ from unspool.cli.source import said_in_options
 from unspool.cli.tables import check_table, write_table
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
+from unspool.graph import Graph, Normalisation
 from unspool.ops.features import SparseFeatures
 
 
@@ -30,6 +31,7 @@ class Order:
     weight: float | None
     choose: str | None
     noise: float | None
+    normalise: str
     out: Path
     as_json: bool
 
@@ -44,9 +46,19 @@ def run(order: Order) -> None:
     with said_in_options():
         data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
         x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
-        found = denoise(x.double(), data.graph.to(torch.float64), rule)
+        found = denoise(x.double(), _graph(data, order.normalise), rule)
     _write(order.out, data, found)
     _say(order, data, x, found)
+
+
+def _graph(data: datasets.Dataset, normalise: str) -> Graph:
+    """The graph in float64: as models see it, or with the plain Laplacian, which keeps constants."""
+    if normalise == "symmetric":
+        return data.graph.to(torch.float64)
+    made = Graph.from_edges(
+        data.edge_index, data.nodes, data.edge_weight, normalise=Normalisation.NONE, loops=0.0, symmetrise=True
+    )
+    return made.to(torch.float64)
 
 
 def _rule(order: Order) -> Any:
@@ -76,7 +88,7 @@ def _say(order: Order, data: datasets.Dataset, x: torch.Tensor, found: Denoised)
         return
     by = "by hand" if order.weight is not None else f"by {'GCV' if order.choose == 'gcv' else 'SURE'}"
     noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
-    click.echo(f"{data.graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
+    click.echo(f"{_graph(data, order.normalise)}\nminimises  {found.objective}   (α chosen {by}{noise})")
     click.echo(
         f"{facts['signals']} signals on {data.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {order.out}"
     )

@@ -36,6 +36,7 @@ def run(
     model = load_trained(checkpoint)
     held, notes = recall(model.card, source, checkpoint)
     check_fits(model, held, checkpoint)
+    notes += _units(model.card)
     found = explained(model, held, node, target, against)
     if out is not None:
         plot(found, out, top=top)
@@ -54,8 +55,9 @@ def explained(model: Any, held: Dataset, node: str, target: str | None, against:
     """Explain one node of a data set, with the names that card and data have."""
     numbers = (model.card.get("task") or {}).get("kind") in ("numbers", "ranking", "links")
     names = None if numbers else class_names(model.card, held, model.out_features)
+    called = (model.card.get("data") or {}).get("targets") if numbers else names
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    chosen, other = class_of("--target", target, names), class_of("--against", against, names)
+    chosen, other = class_of("--target", target, called or None), class_of("--against", against, names)
     if isinstance(chosen, Against):
         raise ValueError("--target runner-up: the runner-up is what to compare with; give it as --against")
     with said_in_options():
@@ -71,6 +73,16 @@ def explained(model: Any, held: Dataset, node: str, target: str | None, against:
             feature_names=held.feature_names,
             outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
         )
+
+
+def _units(card: Mapping[str, Any]) -> list[str]:
+    """How to read the outputs of a model whose targets were standardised."""
+    task = card.get("task") or {}
+    if "scale" not in task or "centre" not in task:
+        return []
+    names = (card.get("data") or {}).get("targets") or [f"output {k}" for k in range(len(task["scale"]))]
+    told = (f"{n} = {c:.6g} + {s:.6g} × output" for n, c, s in zip(names, task["centre"], task["scale"], strict=False))
+    return [f"outputs are in units of the training targets: {', '.join(told)}"]
 
 
 def class_names(card: Mapping[str, Any], held: Dataset, outputs: int) -> tuple[str, ...] | None:

@@ -164,6 +164,13 @@ def explain(checkpoint: Path, **options: Any) -> None:
     type=click.FloatRange(0, min_open=True),
     help="Standard deviation of the noise, for sure; estimated when omitted.",
 )
+@click.option(
+    "--normalise",
+    type=click.Choice(["none", "symmetric"]),
+    default="none",
+    show_default=True,
+    help="none keeps constants; symmetric is what models use.",
+)
 @click.option("--out", default="out/denoised.csv", show_default=True, type=_FILE, help=".csv, .tsv, .parquet or .npy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def denoise(**options: Any) -> None:

@@ -48,7 +48,17 @@ def _models(checkpoint: Path, device: str) -> list[Model]:
     kinds = {(type(m).__name__, m.in_features, m.out_features) for m in found}
     if len(kinds) > 1:
         raise ValueError(f"{checkpoint} holds seeds of different models; give one of them, such as {seeds[0].parent}")
+    for model, place in zip(found, seeds, strict=True):
+        if _recipe(model.card) != _recipe(found[0].card):
+            raise ValueError(
+                f"{place.parent} was left there by another run than {seeds[0].parent} (other settings, plan or data); remove it, "
+                "or give one seed"
+            )
     return found
+
+
+def _recipe(card: Mapping[str, Any]) -> tuple[Any, ...]:
+    return card.get("settings"), card.get("preset"), (card.get("data") or {}).get("hash"), card.get("exact")
 
 
 def check_fits(model: Model, data: Any, checkpoint: Path) -> None:

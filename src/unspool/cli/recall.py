@@ -69,6 +69,9 @@ def _as_trained(source: Source) -> Dataset:
 
 def _with_columns(source: Source, facts: Mapping[str, Any]) -> Source:
     """Take the columns that the model was trained on, wherever they stand in a table."""
+    named = (facts.get("source") or {}).get("id_column")
+    if source.id_column is None and named is not None:
+        source = replace(source, id_column=named)
     columns = tuple(facts.get("features") or ())
     table = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
     return replace(source, feature_columns=columns) if columns and table and not source.feature_columns else source

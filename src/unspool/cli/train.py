@@ -110,7 +110,8 @@ def _summary(job: Job, order: Order, scores: list[float], seconds: float, consol
         record = {"event": "summary", "score": name, "test_mean": mean, "test_std": spread, "seeds": len(scores), "seconds": seconds, "paper": printed, "report": None if report is None else str(report)}  # fmt: skip
         click.echo(json.dumps(record))
         return
-    paper = f"; the paper prints {printed[0]:.2f} ± {printed[1]:.2f} (ten repetitions)" if printed else ""
+    own = "" if job.as_printed else ", under its own settings"
+    paper = f"; the paper prints {printed[0]:.2f} ± {printed[1]:.2f} (ten repetitions{own})" if printed else ""
     digits = 2 if share else 4
     around = "" if spread is None else f" ± {spread:.{digits}f}"
     console.print(f"\ntest {name} {mean:.{digits}f}{around} over {len(scores)} seed{'s'[: len(scores) > 1]}{paper}")

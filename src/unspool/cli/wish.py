@@ -65,6 +65,14 @@ class Job:
     outputs: int
 
     @property
+    def as_printed(self) -> bool:
+        """Whether settings and plan are those of the paper's table."""
+        if self.dataset is None or not models.has_preset(self.dataset):
+            return False
+        paper = models.preset(self.how.model, self.dataset, "paper")
+        return self.how.settings == paper.settings and self.plan == paper.plan() and not self.exact
+
+    @property
     def dataset(self) -> str | None:
         """The name of the set, where it has one."""
         return self.source.get("dataset", None)
@@ -98,9 +106,27 @@ class Job:
         exact = ", solved exactly" if self.exact else ""
         return [
             f"{self.data}",
+            *self._columns(),
             f"{model}, preset {self.how.name}: {settings if settings else 'its defaults'}, rate {self.plan.rate:g}{exact}",
             f"keeps {self.plan.select.value}; stops {_numbered(self.plan)}; up to {self.plan.epochs} epochs",
         ]
+
+    def _columns(self) -> list[str]:
+        """Which columns are features, and a remark where their sizes are far apart."""
+        names, x = self.data.feature_names, self.data.features
+        if names is None or not isinstance(x, torch.Tensor):
+            return []
+        shown = ", ".join(names[:12]) + (f", ... ({len(names)})" if len(names) > 12 else "")
+        lines = [f"features: {shown}"]
+        spread = x.double().std(0)
+        moving = spread[spread > 0]
+        if moving.numel() > 1 and float(moving.max() / moving.min()) > 100:
+            wide, thin = int(spread.argmax()), int(torch.where(spread > 0, spread, torch.inf).argmin())
+            lines.append(
+                f"note: features differ in size ({names[wide]} varies by {float(spread[wide]):.3g}, {names[thin]} by "
+                f"{float(spread[thin]):.3g}), which makes training slow; bring them to one scale first"
+            )
+        return lines
 
     def facts(self, data: Any) -> dict[str, Any]:
         """What the folder of a trained model says beside its weights."""

@@ -179,6 +179,10 @@ def _read_features(path: Path, id_column: str | None, columns: Sequence[str] | N
         raise ValueError(f"{path} has no column of features beside the ids; add one, or leave features out")
     matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
     named = None if table.header is None else tuple(table.header[column] for column in chosen)
+    if named is not None and columns is None and any(not name.strip() for name in named):
+        raise ValueError(
+            f"{path} has a column without a name, perhaps an index that was written along; drop it, or list the features with feature_columns=..."
+        )
     return _Features(matrix, ids, path, table, named)
 
 

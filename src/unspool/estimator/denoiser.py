@@ -15,7 +15,7 @@ from unspool.algorithm import minimise
 from unspool.denoise.solve import choose, problem
 from unspool.denoise.weight import Choice
 from unspool.estimator.inputs import read_graph, read_ids, read_signal
-from unspool.graph import Graph
+from unspool.graph import Graph, Normalisation
 from unspool.objective import Objective
 from unspool.objective.objective import as_objective
 
@@ -35,7 +35,9 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             :class:`~unspool.estimator.GCV`.
         objective: a problem of your own instead, whose weights are fixed; it need not be smooth.
         features: signals on all nodes, to bind them; then ``fit`` and ``transform`` take node ids.
-        graph: the graph, to bind it. It must be undirected.
+        graph: the graph, to bind it. It must be undirected. Matrices, edge lists, NetworkX and PyG graphs are not normalised here,
+            so that L is the plain Laplacian D − W and a constant signal stays as it is. An ``unspool.Graph`` is taken as it was
+            made; the usual symmetric normalisation suits encoded features, and bends signals with a large mean.
 
     Attributes:
         weight_: α, where there is one.
@@ -87,7 +89,8 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         signal = read_signal(x if self.features is None else self.features)
         dtype = torch.float32 if signal.dtype == np.float32 else torch.float64
-        place = read_graph(self.graph if graph is None else graph, signal.shape[0], dtype)
+        given = self.graph if graph is None else graph
+        place = read_graph(given, signal.shape[0], dtype, normalise=Normalisation.NONE, loops=0.0)
         if self.features is not None:
             read_ids(x, place.nodes)
         found = self._choose(signal, place)

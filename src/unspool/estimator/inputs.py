@@ -55,8 +55,8 @@ def read_signal(given: Any) -> Array:
     return np.require(signal, requirements=["C", "W"])  # reversed and read-only arrays (joblib's) are no tensors
 
 
-def read_graph(given: Any, nodes: int, dtype: torch.dtype) -> Graph:
-    """A graph from what users have, on the CPU, checked against the number of nodes.
+def read_graph(given: Any, nodes: int, dtype: torch.dtype, **how: Any) -> Graph:
+    """A graph from what users have, on the CPU, checked against the number of nodes; ``how`` it is made, unless it is one already.
 
     Example:
         >>> import numpy as np, scipy.sparse
@@ -65,23 +65,23 @@ def read_graph(given: Any, nodes: int, dtype: torch.dtype) -> Graph:
     """
     if given is None:
         raise ValueError("there is no graph: pass graph=... to fit, or give it to the constructor")
-    graph = _made(given, nodes)
+    graph = _made(given, nodes, how)
     if graph.nodes != nodes:
         raise ValueError(f"x has {nodes} rows, but the graph has {graph.nodes} nodes: give one row per node; {_ROWS}")
     same = graph.dtype == dtype and graph.device.type == "cpu"
     return graph if same else graph.to(dtype=dtype, device="cpu")
 
 
-def _made(given: Any, nodes: int) -> Graph:
+def _made(given: Any, nodes: int, how: dict[str, Any]) -> Graph:
     if isinstance(given, Graph):
         return given
     if scipy.sparse.issparse(given):
-        return Graph.from_scipy(given)
+        return Graph.from_scipy(given, **how)
     if getattr(given, "edge_index", None) is not None:
-        return Graph.from_pyg(given)
+        return Graph.from_pyg(given, **how)
     if hasattr(given, "is_directed") and hasattr(given, "edges"):
-        return Graph.from_networkx(given)
-    return graph_of(given, nodes)
+        return Graph.from_networkx(given, **how)
+    return Graph.from_edges(given, nodes, **how) if how else graph_of(given, nodes)
 
 
 def read_ids(given: Any, nodes: int, what: str = "x") -> Array:
