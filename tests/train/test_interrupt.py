@@ -1,0 +1,84 @@
+"""Ctrl-C between two epochs: a snapshot of that moment, continued to the same numbers; fresh pairs for links."""
+
+import os
+import signal
+
+import pytest
+import torch
+
+import unspool as us
+from unspool import datasets, train
+from unspool.train.interrupt import deferred_interrupt
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.contextual_sbm(nodes=90, classes=3, seed=1)
+
+
+def build(data):
+    return lambda: us.models.GCN(data.features.shape[1], 3, hidden=8)
+
+
+def test_ctrl_c_keeps_the_last_epoch_and_is_continued_from_there(data, tmp_path):
+    task, plan, file = train.Task.of(data), train.Plan(epochs=20), tmp_path / "run.pt"
+    expected = train.run_seed(build(data), 0, task, plan)[1]
+
+    def watch(now, best):
+        if now.epoch == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    cut = train.run_seed(build(data), 0, task, plan, watch=watch, snapshot=file)[1]
+    assert cut.reason == "interrupted"
+    assert len(cut.history) == 7
+    assert file.is_file()  # although no ten seconds have passed
+    seen = []
+    again = train.run_seed(build(data), 0, task, plan, watch=lambda now, best: seen.append(now.epoch), snapshot=file)[1]
+    assert seen[0] == 8
+    assert again.history == expected.history
+
+
+def test_the_second_ctrl_c_raises_and_the_handler_comes_back():
+    before = signal.getsignal(signal.SIGINT)
+    with deferred_interrupt() as interrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupt.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_snapshot_is_not_continued_with_fewer_epochs_than_it_holds(data, tmp_path):
+    task, file = train.Task.of(data), tmp_path / "run.pt"
+    train.run_seed(build(data), 0, task, train.Plan(epochs=6), snapshot=file)
+    with pytest.raises(ValueError, match=r"holds 6 epochs already, more than epochs=4; give at least as many"):
+        train.run_seed(build(data), 0, task, train.Plan(epochs=4), snapshot=file)
+
+
+def test_links_meet_fresh_pairs_in_training_and_the_same_ones_in_evaluation(data):
+    task = train.link_task(data, valid=0.1, test=0.2)
+    output = torch.randn(data.nodes, 4, generator=torch.Generator().manual_seed(0))
+    yes = task.target[task.train] > 0.5
+    torch.manual_seed(0)
+    (a, wanted), (b, _) = (task.loss.learn(output, task.train, task.target) for _ in range(2))
+    assert torch.equal(wanted, task.target[task.train])
+    assert torch.equal(a[yes], b[yes])
+    assert torch.equal(a[yes], task.loss.read(output, task.train)[yes])
+    assert float((a[~yes] != b[~yes]).float().mean()) > 0.9
+    torch.manual_seed(0)
+    assert torch.equal(task.loss.learn(output, task.train, task.target)[0], a)
+
+
+def test_wrong_kinds_and_classes_are_named(data):
+    with pytest.raises(TypeError, match=r"precision='bfloat16': expected one of Precision.FULL, Precision.BFLOAT16"):
+        train.Plan(precision="bfloat16")
+    with pytest.raises(ValueError, match="class 2 occurs, but the model has 2 outputs; build it with out_features=3"):
+        train.fit(us.models.GCN(data.features.shape[1], 2), train.Task.of(data), train.Plan(epochs=1))
+
+
+def test_a_loss_that_is_not_a_number_is_called_so(data):
+    split = data.split
+    parts = (data.features, data.graph, data.labels, split.train, split.valid, split.test)
+    task = train.Task(*parts, lambda output, target: output.sum() * float("nan"))
+    with pytest.raises(ValueError, match="the training loss is not finite in epoch 1"):
+        train.fit(build(data)(), task, train.Plan(epochs=3))
