@@ -1,5 +1,7 @@
 """What once went wrong for new users."""
 
+import os
+import signal
 import sys
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from unspool.cli import main as entry
+from unspool.cli import seed
 from unspool.cli.main import cli
 
 
@@ -137,10 +140,7 @@ def test_the_paper_is_not_blamed_for_another_plan(tmp_path):
 
 
 def test_an_interrupted_job_says_so_in_its_code(tmp_path, monkeypatch, capsys):
-    import os
-    import signal
-
-    from unspool.cli import seed
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background jobs ignore it
 
     def cut(self, now, best):
         if now.epoch == 3:
@@ -152,5 +152,6 @@ def test_an_interrupted_job_says_so_in_its_code(tmp_path, monkeypatch, capsys):
     )
     with pytest.raises(SystemExit) as ended:
         entry.main()
+    signal.signal(signal.SIGINT, before)
     assert ended.value.code == 130
     assert "--resume continues" in capsys.readouterr().out

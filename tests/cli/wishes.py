@@ -259,7 +259,7 @@ ALLOCATOR = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: 
 
 #: The same, where the machine is at fault: how gets a monkeypatch too.
 DISTURBED = [
-    ("a full disk while a table is written", lambda p, patch: full_disk(p, patch, predict(p)), "the disk is full (No space left on device): make room, or choose another place with --out; no file is half-written"),
+    ("a full disk while a table is written", lambda p, patch: full_disk(p, patch, predict(p), after=1), "the disk is full (No space left on device): make room, or choose another place with --out; no file is half-written"),
     ("a full disk while a model is written", lambda p, patch: full_disk(p, patch, team(p), after=2), "the disk is full (No space left on device): make room, or choose another place with --out; no file is half-written"),
     ("a full disk before training begins", lambda p, patch: full_disk(p, patch, team(p)), "cannot write into {}/out: No space left on device; choose another place with --out"),
     ("a folder that may not be written", lambda p, patch: locked(patch, team(p)), "cannot write into {}/out: Permission denied; choose another place with --out"),

@@ -11,6 +11,14 @@ from unspool import datasets, train
 from unspool.train.interrupt import deferred_interrupt
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Python's own handler, also where the tests run in the background, which shells let ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def data():
     return datasets.contextual_sbm(nodes=90, classes=3, seed=1)

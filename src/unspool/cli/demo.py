@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from rich.table import Table
 from torch import Tensor
 
 import unspool as us
+from unspool.cli.place import check_folder
 from unspool.files import write_whole
 
 
@@ -106,14 +106,7 @@ def check_writable(out: Path) -> None:
     """Find out before the work whether the picture can be written."""
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--out {out}: pictures are written as .png, .svg or .pdf; choose one of these endings")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out.parent):
-            pass
-    except OSError as problem:
-        raise OSError(
-            f"cannot write into {out.parent}: {problem.strerror}; choose another place with --out"
-        ) from problem
+    check_folder(out.parent)
 
 
 def check_drawing() -> None:

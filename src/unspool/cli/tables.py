@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unspool.cli.place import check_folder
 from unspool.files import write_whole
 
 ENDINGS = (".csv", ".tsv", ".parquet")
@@ -26,14 +26,7 @@ def check_table(out: Path, also: tuple[str, ...] = ()) -> None:
         )
     if out.suffix.lower() == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise ValueError("writing Parquet needs pyarrow: pip install 'unspool[parquet]', or choose .csv")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out.parent):
-            pass
-    except OSError as problem:
-        raise OSError(
-            f"cannot write into {out.parent}: {problem.strerror}; choose another place with --out"
-        ) from problem
+    check_folder(out.parent)
 
 
 def write_table(out: Path, columns: Mapping[str, Any]) -> None:

@@ -13,11 +13,11 @@ import click
 from rich.console import Console
 
 from unspool.cli.crew import WORTHWHILE, Event, cores, together
+from unspool.cli.place import check_folder
 from unspool.cli.progress import Screen
 from unspool.cli.seed import Order, finished, train_seed
 from unspool.cli.source import Source
 from unspool.cli.wish import Job, Wish, prepare
-from unspool.files import write_whole
 from unspool.models.checkpoint import check_device
 from unspool.models.preset_tables import printed_accuracy
 from unspool.train.epochs import SMALL
@@ -27,7 +27,7 @@ def run(wish: Wish, source: Source, order: Order) -> None:
     """Train the model for every seed, print and keep the results."""
     console = Console(highlight=False, quiet=order.as_json or order.quiet, soft_wrap=True)
     check_device(order.device)
-    _check_place(order)
+    check_folder(order.out)
     job = prepare(wish, source)
     console.print("\n".join(job.lines()))
     began, scores = time.monotonic(), dict[int, float]()
@@ -84,18 +84,6 @@ def _jobs(job: Job, order: Order, seeds: int) -> int:
         return max(min(order.jobs, seeds), 1)
     small = order.device == "cpu" and job.data.nodes <= SMALL
     return min(cores(), seeds) if small and seeds > 1 and seeds * job.plan.epochs >= WORTHWHILE else 1
-
-
-def _check_place(order: Order) -> None:
-    """Find out before the work whether the results can be kept."""
-    probe = order.out / ".probe"
-    try:
-        order.out.mkdir(parents=True, exist_ok=True)
-        write_whole(probe, lambda file: file.write(b"?"))
-        probe.unlink()
-    except OSError as problem:
-        reason = str(problem).rpartition(": ")[2] if problem.strerror is None else problem.strerror
-        raise OSError(f"cannot write into {order.out}: {reason}; choose another place with --out") from problem
 
 
 def _summary(job: Job, order: Order, scores: list[float], seconds: float, console: Console) -> None:

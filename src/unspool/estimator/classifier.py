@@ -12,8 +12,7 @@ from torch import Tensor
 
 from unspool.estimator.labels import as_array, has_label, read_labels
 from unspool.estimator.node import NodeEstimator
-from unspool.models import UGDGNN
-from unspool.train import CrossEntropy, Loss, Select
+from unspool.train import CrossEntropy, Loss
 
 Array = np.ndarray[Any, Any]
 
@@ -73,37 +72,6 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
     __metadata_request__predict_proba = {"x": UNUSED}  # noqa: RUF012  as of the other methods
 
     classes_: Array
-
-    def __init__(
-        self,
-        model: Any = UGDGNN,
-        *,
-        epochs: int = 200,
-        rate: float = 0.01,
-        decay: Any = 5e-4,
-        select: Select = Select.VALIDATION_LOSS,
-        patience: int | None = 100,
-        valid_share: float = 0.2,
-        normalise_rows: bool = False,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        features: Any = None,
-        graph: Any = None,
-        **settings: Any,
-    ) -> None:
-        self.model = model
-        self.epochs = epochs
-        self.rate = rate
-        self.decay = decay
-        self.select = select
-        self.patience = patience
-        self.valid_share = valid_share
-        self.normalise_rows = normalise_rows
-        self.seed = seed
-        self.device = device
-        self.features = features
-        self.graph = graph
-        self._settings = settings
 
     def predict_proba(self, x: Any = None, graph: Any = None) -> Array:
         """The probability of each class, shape (rows, classes); columns in the order of ``classes_``.

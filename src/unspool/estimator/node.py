@@ -19,6 +19,7 @@ from unspool.estimator.inputs import read_graph, read_ids, read_x
 from unspool.estimator.settings import OpenSettings
 from unspool.graph import Graph
 from unspool.models.checkpoint import check_device
+from unspool.models.ugdgnn import UGDGNN
 from unspool.objective import Objective
 from unspool.train import Loss, Plan, Run, Select, Stop, Task, fit
 
@@ -37,18 +38,6 @@ class NodeEstimator(OpenSettings, ABC):
     __metadata_request__predict = {"x": UNUSED}  # noqa: RUF012
     __metadata_request__score = {"x": UNUSED}  # noqa: RUF012
 
-    model: Any
-    epochs: int
-    rate: float
-    decay: Any
-    select: Select
-    patience: int | None
-    valid_share: float
-    normalise_rows: bool
-    seed: int
-    device: torch.device | str
-    features: Any
-    graph: Any
     # Learnt by fit.
     model_: nn.Module
     run_: Run
@@ -56,6 +45,37 @@ class NodeEstimator(OpenSettings, ABC):
     features_: Features
     n_features_in_: int
     n_iter_: int
+
+    def __init__(
+        self,
+        model: Any = UGDGNN,
+        *,
+        epochs: int = 200,
+        rate: float = 0.01,
+        decay: Any = 5e-4,
+        select: Select = Select.VALIDATION_LOSS,
+        patience: int | None = 100,
+        valid_share: float = 0.2,
+        normalise_rows: bool = False,
+        seed: int = 0,
+        device: torch.device | str = "cpu",
+        features: Any = None,
+        graph: Any = None,
+        **settings: Any,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.rate = rate
+        self.decay = decay
+        self.select = select
+        self.patience = patience
+        self.valid_share = valid_share
+        self.normalise_rows = normalise_rows
+        self.seed = seed
+        self.device = device
+        self.features = features
+        self.graph = graph
+        self._settings = settings
 
     @abstractmethod
     def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from unspool.estimator.labels import has_target, read_targets
 from unspool.estimator.node import NodeEstimator
-from unspool.models import UGDGNN
-from unspool.train import Loss, Regression, Select
+from unspool.train import Loss, Regression
 
 Array = np.ndarray[Any, Any]
 
@@ -43,37 +42,6 @@ class NodeRegressor(RegressorMixin, NodeEstimator):
 
     mean_: Array
     deviation_: Array
-
-    def __init__(
-        self,
-        model: Any = UGDGNN,
-        *,
-        epochs: int = 200,
-        rate: float = 0.01,
-        decay: Any = 5e-4,
-        select: Select = Select.VALIDATION_LOSS,
-        patience: int | None = 100,
-        valid_share: float = 0.2,
-        normalise_rows: bool = False,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        features: Any = None,
-        graph: Any = None,
-        **settings: Any,
-    ) -> None:
-        self.model = model
-        self.epochs = epochs
-        self.rate = rate
-        self.decay = decay
-        self.select = select
-        self.patience = patience
-        self.valid_share = valid_share
-        self.normalise_rows = normalise_rows
-        self.seed = seed
-        self.device = device
-        self.features = features
-        self.graph = graph
-        self._settings = settings
 
     def predict(self, x: Any = None, graph: Any = None) -> Array:
         """The expected number (or row of numbers) at each row of ``x``, on the scale of the targets.

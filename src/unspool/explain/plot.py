@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from unspool.explain.explanation import Explanation
 from unspool.explain.score import Outputs
 from unspool.explain.split import Method
 from unspool.explain.text import channel_name, hop_rows, part_rows
-from unspool.files import write_whole
+from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#6E6E6E", "#BFBFBF"
@@ -44,7 +43,7 @@ def plot(found: Explanation, path: str | os.PathLike[str] | None = None, *, top:
         >>> len(plot(found).axes)
         6
     """
-    figure_class = _figure_class()
+    figure_class = figure_class_of_matplotlib()
     count = min(max(top, 1), 25)
     size = (15.5, 8.2 + 0.16 * max(count - 10, 0))
     figure = figure_class(figsize=size, dpi=110, layout="constrained")
@@ -57,7 +56,7 @@ def plot(found: Explanation, path: str | os.PathLike[str] | None = None, *, top:
     _draw_response(below[2], found)
     figure.suptitle(_plain(_title(found)), fontsize=12)
     if path is not None:
-        _write(figure, Path(path))
+        write_figure(figure, Path(path))
     return figure
 
 
@@ -239,21 +238,3 @@ def _short(text: str, most: int) -> str:
 def _plain(text: str) -> str:
     """Names are no formulas: a dollar sign is a dollar sign, and a line break none."""
     return " ".join(text.split()).replace("$", r"\$")
-
-
-def _figure_class() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise ValueError("drawing needs matplotlib: pip install 'unspool[plot]'") from problem
-    return Figure
-
-
-def _write(figure: Any, path: Path) -> None:
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"{path.name}: pictures are written as .png, .svg or .pdf")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in any script
-        write_whole(path, lambda file: figure.savefig(file, format=kind))

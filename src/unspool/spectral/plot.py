@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.files import write_whole
 from unspool.graph import Graph, spectral_density
 from unspool.ops.polynomial import Basis
 from unspool.spectral.energy import BANDS, Energy, energy
+from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 from unspool.spectral.fit import Fit
 from unspool.spectral.measure import MeasuredResponse
 from unspool.spectral.response import Response, response
@@ -69,7 +69,7 @@ def plot(
         >>> [axis.get_xlabel() for axis in figure.axes if axis.get_xlabel()]
         ['graph frequency λ', 'hop k', 'depth k']
     """
-    figure_class = _figure_class()
+    figure_class = figure_class_of_matplotlib()
     h = what if isinstance(what, Response) else what.response if isinstance(what, Fit) else known
     if h is None:
         h = response(what, graph, features=features)
@@ -92,7 +92,7 @@ def plot(
     if title is not None:
         figure.suptitle(title, fontsize=11)
     if path is not None:
-        _write(figure, Path(path))
+        write_figure(figure, Path(path))
     return figure
 
 
@@ -243,19 +243,3 @@ def _whole(axis: Any, count: int) -> None:
 
     axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=min(10, max(count, 2))))
     axis.set_xlim(-0.6, count - 0.4)
-
-
-def _figure_class() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise ValueError("drawing needs matplotlib: pip install 'unspool[plot]'") from problem
-    return Figure
-
-
-def _write(figure: Any, path: Path) -> None:
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"{path.name}: pictures are written as .png, .svg or .pdf")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda file: figure.savefig(file, format=kind))

@@ -24,11 +24,12 @@ def deferred_interrupt() -> Generator[Interrupt]:
     Only the main thread can listen to signals; elsewhere, and where another handler than Python's own is set, nothing changes.
 
     Example:
-        >>> import os, signal
         >>> with deferred_interrupt() as interrupt:
-        ...     os.kill(os.getpid(), signal.SIGINT)
-        ...     interrupt.asked
-        True
+        ...     for epoch in range(1000):
+        ...         if interrupt.asked:
+        ...             break
+        >>> epoch
+        999
     """
     found = Interrupt()
 

@@ -1,0 +1,19 @@
+"""Whether results can be kept, found out before the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unspool.files import write_whole
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder if need be, and see that a file can be written into it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".probe"
+        write_whole(probe, lambda file: file.write(b"?"))
+        probe.unlink()
+    except OSError as problem:
+        reason = str(problem).rpartition(": ")[2] if problem.strerror is None else problem.strerror
+        raise OSError(f"cannot write into {folder}: {reason}; choose another place with --out") from problem
