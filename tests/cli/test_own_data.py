@@ -276,7 +276,7 @@ def test_json_lines_and_silence(folder, tmp_path):
         kept = json.loads((tmp_path / "a" / f"seed{line['seed']}" / "model.json").read_text())["metrics"]
         assert {name: line[name] for name in kept} == kept
     assert total["event"] == "summary"
-    assert total["test_mean"] == pytest.approx(100 * np.mean([line["test_score"] for line in ends]))
+    assert total["test_mean"] == pytest.approx(np.mean([line["test_score"] for line in ends]))
     assert total["report"] is None
     assert train(tmp_path / "b", *own(folder, *CLASSES)) == ""
     assert sorted(p.name for p in (tmp_path / "b").iterdir()) == ["seed0"]

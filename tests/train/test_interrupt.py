@@ -90,3 +90,14 @@ def test_a_loss_that_is_not_a_number_is_called_so(data):
     task = train.Task(*parts, lambda output, target: output.sum() * float("nan"))
     with pytest.raises(ValueError, match="the training loss is not finite in epoch 1"):
         train.fit(build(data)(), task, train.Plan(epochs=3))
+
+
+def test_seconds_of_all_pieces_count(data, tmp_path):
+    task, plan, file = train.Task.of(data), train.Plan(epochs=12), tmp_path / "run.pt"
+
+    def watch(now, best):
+        if now.epoch == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    first = train.run_seed(build(data), 0, task, plan, watch=watch, snapshot=file)[1]
+    assert train.run_seed(build(data), 0, task, plan, snapshot=file)[1].seconds > first.seconds > 0

@@ -95,7 +95,7 @@ def _summary(job: Job, order: Order, scores: list[float], seconds: float, consol
     printed = printed_accuracy(job.how.model.__name__, job.dataset) if name == "accuracy" and job.dataset else None
     report = None if order.no_report else _report(job, order, printed)
     if order.as_json:
-        record = {"event": "summary", "score": name, "test_mean": mean, "test_std": spread, "seeds": len(scores), "seconds": seconds, "paper": printed, "report": None if report is None else str(report)}  # fmt: skip
+        record = {"event": "summary", "score": name, "test_mean": mean / unit, "test_std": None if spread is None else spread / unit, "seeds": len(scores), "seconds": seconds, "paper_percent": printed, "report": None if report is None else str(report)}  # fmt: skip
         click.echo(json.dumps(record))
         return
     own = "" if job.as_printed else ", under its own settings"

@@ -32,7 +32,7 @@ class Run:
         best: the epoch that was selected.
         history: all epochs.
         reason: why it ended.
-        seconds: how long this process trained.
+        seconds: how long it trained, all pieces of a run that was cut off together.
     """
 
     best: Epoch
@@ -88,7 +88,8 @@ def fit(
             f"{snapshot} holds {len(state.history)} epochs already, more than epochs={plan.epochs}; give at least as many, or remove it"
         )
     epochs = Epochs(model, optimiser, task, plan)
-    began, saved, reason = time.monotonic(), time.monotonic(), "all epochs"
+    saved, reason = time.monotonic(), "all epochs"
+    began = saved - state.seconds
     whole = True
     try:
         with few_threads(task), deferred_interrupt() as interrupt:
@@ -97,6 +98,7 @@ def fit(
                 state.ended = plan.ended(state.history, best)
                 if watch is not None:
                     watch(state.history[-1], best)
+                state.seconds = time.monotonic() - began
                 if snapshot is not None and time.monotonic() - saved >= every:
                     write_snapshot(snapshot, state, model, optimiser, about)
                     saved = time.monotonic()
@@ -115,7 +117,7 @@ def fit(
     assert state.best is not None
     model.load_state_dict(state.kept[1])
     model.eval()
-    return Run(state.best, tuple(state.history), reason, time.monotonic() - began)
+    return Run(state.best, tuple(state.history), reason, state.seconds)
 
 
 def _advance(epochs: Epochs, state: Snapshot) -> Epoch:

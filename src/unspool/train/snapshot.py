@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from unspool.files import write_whole
 from unspool.train.record import Epoch
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(eq=False)
@@ -23,11 +23,13 @@ class Snapshot:
         history: all epochs so far.
         kept: the number of the best epoch (0 before there is one) and its weights, changed together.
         ended: whether the stopping rule has spoken.
+        seconds: how long all processes together have trained, when it was last written.
     """
 
     history: list[Epoch]
     kept: tuple[int, dict[str, Tensor]]
     ended: bool = False
+    seconds: float = 0.0
     _spare: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     @staticmethod
@@ -66,6 +68,7 @@ def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any
         "best": state.kept[0],
         "weights": state.kept[1],
         "ended": state.ended,
+        "seconds": state.seconds,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
     }
@@ -93,7 +96,8 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str,
         optimiser.load_state_dict(content["optimiser"])
         _set_random_state(model, content["random"])
         history = [Epoch.from_list(e) for e in content["history"]]
-        return Snapshot(history, (int(content["best"]), dict(content["weights"])), bool(content["ended"]))
+        kept = (int(content["best"]), dict(content["weights"]))
+        return Snapshot(history, kept, bool(content["ended"]), float(content["seconds"]))
     except Exception as problem:
         raise _useless(path, type(problem).__name__) from None
 
