@@ -25,6 +25,12 @@ def refused(*words):
     return str(done.exception)
 
 
+def team(files, features=None):
+    """The options that name the files, or other features."""
+    x = files / "x.csv" if features is None else features
+    return "--edges", files / "e.csv", "--features", x, "--id-column", "person", "--label-column", "team"
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     place = tmp_path_factory.mktemp("files")
@@ -56,16 +62,7 @@ def test_constants_survive_denoising(tmp_path):
 
 
 def test_the_id_column_is_remembered(files, tmp_path):
-    words = (
-        "--edges",
-        files / "e.csv",
-        "--features",
-        files / "x.csv",
-        "--id-column",
-        "person",
-        "--label-column",
-        "team",
-    )
+    words = team(files)
     said = ask("train", "SGC", *words, "--epochs", "3", "--no-report", "--out", tmp_path / "t")
     assert "features: a, b" in said
     ask(
@@ -83,16 +80,7 @@ def test_the_id_column_is_remembered(files, tmp_path):
 
 
 def test_leftovers_of_another_run_are_not_averaged(files, tmp_path):
-    words = (
-        "--edges",
-        files / "e.csv",
-        "--features",
-        files / "x.csv",
-        "--id-column",
-        "person",
-        "--label-column",
-        "team",
-    )
+    words = team(files)
     for epochs, seeds in ((4, 3), (2, 1)):
         ask("train", "SGC", *words, "--epochs", epochs, "--seeds", seeds, "--no-report", "--out", tmp_path / "t")
     assert "seed1 was left there by another run" in refused("predict", tmp_path / "t", "--out", tmp_path / "p.csv")
@@ -103,16 +91,7 @@ def test_an_index_that_was_written_along_is_no_feature(files, tmp_path):
     (tmp_path / "x.csv").write_text(
         "\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))]) + "\n"
     )
-    words = (
-        "--edges",
-        files / "e.csv",
-        "--features",
-        tmp_path / "x.csv",
-        "--id-column",
-        "person",
-        "--label-column",
-        "team",
-    )
+    words = team(files, tmp_path / "x.csv")
     assert "has a column without a name" in refused("train", "SGC", *words, "--epochs", "2", "--out", tmp_path / "t")
 
 
@@ -121,16 +100,7 @@ def test_sizes_far_apart_are_remarked(files, tmp_path):
     grown = [line.split(",") for line in lines[1:]]
     text = "".join(f"{n},{1e4 * float(a):.1f},{b},{t}\n" for n, a, b, t in grown)
     (tmp_path / "x.csv").write_text(f"{lines[0]}\n{text}")
-    words = (
-        "--edges",
-        files / "e.csv",
-        "--features",
-        tmp_path / "x.csv",
-        "--id-column",
-        "person",
-        "--label-column",
-        "team",
-    )
+    words = team(files, tmp_path / "x.csv")
     said = ask("train", "SGC", *words, "--epochs", "2", "--no-report", "--out", tmp_path / "t")
     assert "note: features differ in size (a varies by" in said
 

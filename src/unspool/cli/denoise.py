@@ -46,9 +46,10 @@ def run(order: Order) -> None:
     with said_in_options():
         data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
         x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
-        found = denoise(x.double(), _graph(data, order.normalise), rule)
+        graph = _graph(data, order.normalise)
+        found = denoise(x.double(), graph, rule)
     _write(order.out, data, found)
-    _say(order, data, x, found)
+    _say(order, graph, x, found)
 
 
 def _graph(data: datasets.Dataset, normalise: str) -> Graph:
@@ -79,16 +80,16 @@ def _write(out: Path, data: datasets.Dataset, found: Denoised) -> None:
     write_table(out, {"id": [str(i) for i in ids], **{name: values[:, c] for c, name in enumerate(names)}})
 
 
-def _say(order: Order, data: datasets.Dataset, x: torch.Tensor, found: Denoised) -> None:
+def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised) -> None:
     choice = found.choice
     moved = float((found.signal - x).square().mean().sqrt())
-    facts = {"nodes": data.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "out": str(order.out)}  # fmt: skip
+    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "out": str(order.out)}  # fmt: skip
     if order.as_json:
         click.echo(json.dumps(facts))
         return
     by = "by hand" if order.weight is not None else f"by {'GCV' if order.choose == 'gcv' else 'SURE'}"
     noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
-    click.echo(f"{_graph(data, order.normalise)}\nminimises  {found.objective}   (α chosen {by}{noise})")
+    click.echo(f"{graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
     click.echo(
-        f"{facts['signals']} signals on {data.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {order.out}"
+        f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {order.out}"
     )

@@ -81,7 +81,7 @@ def fit(
     if task.target.device != (found := _device(model, task)):
         raise ValueError(f"the model is on {found}, the task on {task.target.device}: call task.to({str(found)!r})")
     optimiser = make_optimiser(plan, model)
-    about = {**plan.describe(), "task": task.digest}
+    about = {} if snapshot is None else {**plan.describe(), "task": task.digest}
     state = Snapshot.fresh() if snapshot is None else read_snapshot(snapshot, model, optimiser, about)
     if len(state.history) > plan.epochs:
         raise ValueError(

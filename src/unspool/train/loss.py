@@ -202,7 +202,7 @@ class Link(Binary):
     Items are pairs, so the target has one entry per pair and the parts of the task are numbers of pairs. Links that are to
     be found must not lie in the graph that the network sees: :func:`unspool.train.link_task` takes them out. In training,
     pairs that stand for "no" are drawn anew in every epoch, at random among all pairs; a few of them may be links. With the
-    same ones in every epoch a network learns them by heart (Cora, GCN: an AUC of 0.82 instead of 0.91).
+    same ones in every epoch a network learns them by heart.
 
     Args:
         pairs: node ids, shape (pairs, 2).
