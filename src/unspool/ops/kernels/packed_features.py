@@ -1,0 +1,254 @@
+"""The first layer of many trials on an NVIDIA GPU: sparse features times a weight matrix per trial.
+
+One program takes 32 rows of X and one trial. It reads each needed row of the trial's weights once and adds it to two sums: with
+dropout for the training step, without for the evaluation of the step before. Masks are words of 32 flags that are hashed anew in
+each direction; the backward pass ends in Adam, so the gradient of the weights never reaches memory.
+"""
+
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from unspool.ops.kernels.noise_cuda import _mix
+
+
+@triton.jit
+def site_word(key, count):
+    """The hash state of one call of a dropout site."""
+    return _mix((key.to(tl.uint32) + 0x9E3779B9) ^ count.to(tl.uint32))
+
+
+@triton.jit
+def survives(row, col, word, threshold):
+    """Whether the elements (row, col) of a signal survive; row and col broadcast."""
+    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ word) + (col >> 1).to(tl.uint32) * 0x9E3779B9)
+    half = ((bits >> ((col & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
+    half = tl.where(half >= 32768, half - 65536, half)
+    return half >= threshold
+
+
+@triton.jit
+def masks(
+    row_mix, column_mix, shift, key, epoch, threshold, bits, steps, CALLS: tl.constexpr, SITE: tl.constexpr,
+    WORDS: tl.constexpr,
+):  # fmt: skip
+    """One flag per stored entry and trial, 32 to a word."""
+    trial = tl.program_id(1)
+    word = tl.program_id(0) * WORDS + tl.arange(0, WORDS)
+    lane = tl.arange(0, 32)
+    entry = word[:, None] * 32 + lane[None, :]
+    there = (word < steps)[:, None]
+    state = site_word(tl.load(key + trial), tl.load(epoch + trial) * CALLS + SITE)
+    hashed = tl.load(row_mix + entry, mask=there, other=0).to(tl.uint32)
+    column = tl.load(column_mix + entry, mask=there, other=0).to(tl.uint32)
+    mixed = _mix(_mix(hashed ^ state) + column)
+    half = ((mixed >> tl.load(shift + entry, mask=there, other=0).to(tl.uint32)) & 0xFFFF).to(tl.int32)
+    half = tl.where(half >= 32768, half - 65536, half)
+    kept = (half >= tl.load(threshold + trial)).to(tl.int32)
+    flags = tl.sum(kept << lane[None, :], axis=1)
+    tl.store(bits + trial.to(tl.int64) * steps + word, flags, mask=word < steps)
+
+
+@triton.jit
+def sums(
+    start, length, index, value, bits, steps, weight, part, trial, features, WIDTH: tl.constexpr, TILE: tl.constexpr,
+    DROPS: tl.constexpr,
+):  # fmt: skip
+    """Σ value · weight[index] for the 32 rows of a slice: over the entries that survive, and over all."""
+    lane = tl.arange(0, 32)
+    col = tl.arange(0, TILE)
+    first = tl.load(start + part)
+    steps_here = tl.load(length + part)
+    base = weight + trial.to(tl.int64) * features * WIDTH
+    some = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
+    everything = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
+    for j in tl.range(0, steps_here, loop_unroll_factor=2):
+        entry = (first + j) * 32 + lane
+        source = tl.load(index + entry)
+        factor = tl.load(value + entry)
+        row = tl.load(base + source[:, None] * WIDTH + col[None, :], mask=(col < WIDTH)[None, :], other=0.0)
+        everything += factor[:, None] * row
+        if DROPS:
+            word = tl.load(bits + trial.to(tl.int64) * steps + first + j)
+            kept = ((word >> lane) & 1) != 0
+            some += tl.where(kept, factor, 0.0)[:, None] * row
+    return some, everything
+
+
+@triton.jit
+def first_plain(
+    rows, start, length, index, value, bits, steps, weight, features, scale, out, trials,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, OUT: tl.constexpr, NETS: tl.constexpr,
+):  # fmt: skip
+    """X W as it is, for training and evaluation: out has shape (nodes, trials, nets, OUT)."""
+    part, trial = tl.program_id(0), tl.program_id(1)
+    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, NETS == 2)
+    node = tl.load(rows + part * 32 + tl.arange(0, 32))
+    col = tl.arange(0, TILE)
+    place = (node.to(tl.int64)[:, None] * trials + trial) * (NETS * OUT) + col[None, :]
+    there = (node >= 0)[:, None] & (col < OUT)[None, :]
+    if NETS == 2:
+        tl.store(out + place, some * tl.load(scale + trial), mask=there)
+        tl.store(out + place + OUT, everything, mask=there)
+    else:
+        tl.store(out + place, everything, mask=there)
+
+
+@triton.jit
+def hidden_to_channels(
+    some, everything, node, trial, trials, nodes, small, size, at_w2, at_b2, key2, epoch, threshold2, scale2, key3,
+    threshold3, scale3, coefficients, hidden, z, series, classes, hops,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
+    HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """From pre-activations of 32 rows to class channels: ReLU, dropout, second layer, dropout, and z cₖ for all hops k."""
+    col, channel = tl.arange(0, TILE), tl.arange(0, WIDE)
+    there = node >= 0
+    word = site_word(tl.load(key2 + trial), tl.load(epoch + trial) * CALLS2 + SITE2)
+    kept = survives(node[:, None], col[None, :], word, tl.load(threshold2 + trial))
+    h = tl.where(kept, tl.maximum(some, 0.0) * tl.load(scale2 + trial), 0.0)
+    place = trial.to(tl.int64) * nodes * WIDTH + node[:, None] * WIDTH + col[None, :]
+    tl.store(hidden + place, h, mask=there[:, None] & (col < WIDTH)[None, :])
+    own = small + trial.to(tl.int64) * size
+    inside = (col < WIDTH)[:, None] & (channel < classes)[None, :]
+    w2 = tl.load(own + at_w2 + col[:, None] * classes + channel[None, :], mask=inside, other=0.0)
+    learnt = tl.dot(h, w2, input_precision=PRECISION)
+    seen = tl.dot(tl.maximum(everything, 0.0), w2, input_precision=PRECISION)
+    if HAS_B2:
+        b2 = tl.load(own + at_b2 + channel, mask=channel < classes, other=0.0)
+        learnt += b2[None, :]
+        seen += b2[None, :]
+    word = site_word(tl.load(key3 + trial), tl.load(epoch + trial))
+    kept = survives(node[:, None], channel[None, :], word, tl.load(threshold3 + trial))
+    learnt = tl.where(kept, learnt * tl.load(scale3 + trial), 0.0)
+    place = (node.to(tl.int64)[:, None] * trials + trial) * (2 * CHANNELS) + channel[None, :]
+    mask = there[:, None] & (channel < CHANNELS)[None, :]
+    tl.store(z + place, learnt, mask=mask)
+    tl.store(z + place + CHANNELS, seen, mask=mask)
+    if SERIES:
+        _series(learnt, seen, node, trial, trials, nodes, coefficients, series, hops, CHANNELS, WIDE, PRECISION)
+
+
+@triton.jit
+def _series(
+    learnt, seen, node, trial, trials, nodes, coefficients, series, hops,
+    CHANNELS: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """z cₖ for all k, 64 columns at a time; series has shape (hops, nodes, trials, 2, channels)."""
+    channel = tl.arange(0, WIDE)
+    count = hops * CHANNELS
+    own = coefficients + trial.to(tl.int64) * count * CHANNELS
+    for begin in range(0, count, 64):
+        column = begin + tl.arange(0, 64)
+        hop, out = column // CHANNELS, column % CHANNELS
+        inside = (channel < CHANNELS)[:, None] & (column < count)[None, :]
+        c = tl.load(own + hop[None, :] * CHANNELS * CHANNELS + channel[:, None] * CHANNELS + out[None, :], mask=inside, other=0.0)
+        place = (hop.to(tl.int64)[None, :] * nodes + node[:, None]) * trials + trial
+        place = place * (2 * CHANNELS) + out[None, :]
+        mask = (node >= 0)[:, None] & (column < count)[None, :]
+        tl.store(series + place, tl.dot(learnt, c, input_precision=PRECISION), mask=mask)
+        tl.store(series + place + CHANNELS, tl.dot(seen, c, input_precision=PRECISION), mask=mask)
+
+
+@triton.jit
+def first_perceptron(
+    rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, at_w2, at_b2,
+    key2, epoch, threshold2, scale2, key3, threshold3, scale3, coefficients, hidden, z, series, classes, hops,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
+    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A perceptron with one hidden layer on sparse features, for training and evaluation at once."""
+    part, trial = tl.program_id(0), tl.program_id(1)
+    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, True)
+    some *= tl.load(scale + trial)
+    if HAS_B1:
+        col = tl.arange(0, TILE)
+        b1 = tl.load(small + trial.to(tl.int64) * size + at_b1 + col, mask=col < WIDTH, other=0.0)
+        some += b1[None, :]
+        everything += b1[None, :]
+    node = tl.load(rows + part * 32 + tl.arange(0, 32))
+    hidden_to_channels(
+        some, everything, node, trial, trials, nodes, small, size, at_w2, at_b2, key2, epoch, threshold2, scale2, key3,
+        threshold3, scale3, coefficients, hidden, z, series, classes, hops,
+        WIDTH, TILE, CHANNELS, WIDE, CALLS2, SITE2, HAS_B2, SERIES, PRECISION,
+    )  # fmt: skip
+
+
+@triton.jit
+def middle(
+    signal, nodes, trials, small, size, at_b1, at_w2, at_b2, key2, epoch, threshold2, scale2, key3, threshold3, scale3,
+    coefficients, hidden, z, series, classes, hops,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
+    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The rest of the perceptron where something stood between its two layers; signal has shape (nodes, trials, 2, WIDTH)."""
+    trial = tl.program_id(1)
+    node = tl.program_id(0) * 32 + tl.arange(0, 32)
+    node = tl.where(node < nodes, node, -1)
+    col = tl.arange(0, TILE)
+    place = (node.to(tl.int64)[:, None] * trials + trial) * (2 * WIDTH) + col[None, :]
+    there = (node >= 0)[:, None] & (col < WIDTH)[None, :]
+    some = tl.load(signal + place, mask=there, other=0.0)
+    everything = tl.load(signal + place + WIDTH, mask=there, other=0.0)
+    if HAS_B1:
+        b1 = tl.load(small + trial.to(tl.int64) * size + at_b1 + col, mask=col < WIDTH, other=0.0)
+        some += b1[None, :]
+        everything += b1[None, :]
+    hidden_to_channels(
+        some, everything, node, trial, trials, nodes, small, size, at_w2, at_b2, key2, epoch, threshold2, scale2, key3,
+        threshold3, scale3, coefficients, hidden, z, series, classes, hops,
+        WIDTH, TILE, CHANNELS, WIDE, CALLS2, SITE2, HAS_B2, SERIES, PRECISION,
+    )  # fmt: skip
+
+
+@triton.jit
+def adam_step(
+    w, m, v, grad, step_size, root, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr
+):
+    """The fused Adam of torch: gives the new weight, mean and square."""
+    # Trap: 1 − β₂ in single precision is off by 5e-5; as constants they are computed in double.
+    m = m + (grad - m) * (1 - BETA1)
+    v = BETA2 * v + (1 - BETA2) * grad * grad
+    w = w - step_size * m / (tl.sqrt(v) * root + EPS)
+    return w, m, v
+
+
+@triton.jit
+def first_backward(
+    rows, start, length, index, value, bits, steps, scale, signal, row_stride, trial_stride, weight, mean, square, features,
+    step_size, root, decay,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, DROPS: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,
+):  # fmt: skip
+    """Xᵀ G over the entries that survived, and Adam's step with it, for 32 features of one trial."""
+    part, trial = tl.program_id(0), tl.program_id(1)
+    lane, col = tl.arange(0, 32), tl.arange(0, TILE)
+    first = tl.load(start + part)
+    steps_here = tl.load(length + part)
+    own = signal + trial.to(tl.int64) * trial_stride
+    inside = (col < WIDTH)[None, :]
+    total = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
+    for j in tl.range(0, steps_here, loop_unroll_factor=2):
+        entry = (first + j) * 32 + lane
+        source = tl.load(index + entry)
+        factor = tl.load(value + entry)
+        kept = factor != 0
+        if DROPS:
+            word = tl.load(bits + trial.to(tl.int64) * steps + first + j)
+            kept = kept & (((word >> lane) & 1) != 0)
+        row = tl.load(own + source.to(tl.int64)[:, None] * row_stride + col[None, :], mask=kept[:, None] & inside, other=0.0)
+        total += factor[:, None] * row
+    if DROPS:
+        total *= tl.load(scale + trial)
+    feature = tl.load(rows + part * 32 + lane)
+    place = trial.to(tl.int64) * features * WIDTH + feature.to(tl.int64)[:, None] * WIDTH + col[None, :]
+    there = (feature >= 0)[:, None] & inside
+    w = tl.load(weight + place, mask=there, other=0.0)
+    grad = total + tl.load(decay + trial) * w
+    m = tl.load(mean + place, mask=there, other=0.0)
+    v = tl.load(square + place, mask=there, other=0.0)
+    w, m, v = adam_step(w, m, v, grad, tl.load(step_size + trial), tl.load(root + trial), BETA1, BETA2, EPS)
+    tl.store(weight + place, w, mask=there)
+    tl.store(mean + place, m, mask=there)
+    tl.store(square + place, v, mask=there)

@@ -1,0 +1,185 @@
+"""How a named model maps onto the fast kernels: which parameter is which, and where dropout happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool import models
+from unspool.models.convert import power_hops
+from unspool.models.sgc import Side
+from unspool.models.ugdgnn import Channels, Layers, Mixing
+from unspool.nn import Dropout
+from unspool.ops.polynomial import Basis
+
+
+class Middle(Enum):
+    """What stands between the first layer and the loss.
+
+    ``SERIES``: a second layer, then Σ Aᵏ Z cₖ on class channels. ``GATED``: a second layer, then DAGNN's gates.
+    ``CONVOLUTION``: a hop, ReLU, the second layer, a hop. ``LINEAR``: hops only.
+    """
+
+    SERIES = "series"
+    GATED = "gated"
+    CONVOLUTION = "convolution"
+    LINEAR = "linear"
+
+
+class Mixer(Enum):
+    """Where the hop coefficients come from: fixed numbers, learnt numbers γ, or γ (ζ I + (1 − ζ) W)."""
+
+    FIXED = "fixed"
+    NUMBERS = "numbers"
+    MATRICES = "matrices"
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place where dropout happens: the module's name, its calls per forward pass, and which of them this is."""
+
+    module: str
+    calls: int = 1
+    place: int = 0
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What the fast kernels need to know about a model; equal blueprints share a pack.
+
+    Attributes:
+        middle, mixer: see the enums.
+        width: of the hidden layer (of the output for ``LINEAR``).
+        classes: output channels.
+        depth: hops; a shallower trial of a series has zeros for its last coefficients.
+        first: name of the first layer's weight.
+        parts: names of the small parameters by the role they play in the kernels.
+        sites: dropout on the input, on the hidden layer, and before the hops.
+    """
+
+    middle: Middle
+    mixer: Mixer
+    width: int
+    classes: int
+    depth: int
+    first: str
+    parts: tuple[tuple[str, str], ...]
+    sites: tuple[Site | None, Site | None, Site | None]
+
+    def part(self, role: str) -> str | None:
+        """The name of the parameter with this role, if the model has one."""
+        return dict(self.parts).get(role)
+
+
+def blueprint(model: nn.Module) -> Blueprint | None:
+    """The blueprint of a model, or None where it has settings that the fast kernels do not know.
+
+    Example:
+        >>> import unspool as us
+        >>> blueprint(us.models.UGDGNN(5, 3, depth=4)).middle
+        <Middle.SERIES: 'series'>
+        >>> blueprint(us.models.AirGNN(5, 3)) is None
+        True
+    """
+    maker = _MAKERS.get(type(model))
+    if maker is None or getattr(model, "exact", False) or getattr(model, "origin", None) is not None:
+        return None
+    made = maker(model)
+    if made is None or made.classes > 16 or made.width > 256:
+        return None
+    if any(p.dtype != next(model.parameters()).dtype or not p.requires_grad for p in model.parameters()):
+        return None
+    return made
+
+
+def fixed_hops(model: nn.Module) -> Tensor:
+    """The numbers c₀ ... c_K of a model whose hops are not learnt, in double precision."""
+    if isinstance(model, models.MLP):
+        return torch.ones(1, dtype=torch.float64)
+    return power_hops(model).detach().double().cpu()
+
+
+def dropout_at(model: nn.Module, site: Site | None) -> Dropout | None:
+    """The dropout module of a site."""
+    return None if site is None else model.get_submodule(site.module)  # type: ignore[return-value]
+
+
+_INPUT, _HIDDEN, _AFTER = Site("p_pre.dropout", 2, 0), Site("p_pre.dropout", 2, 1), Site("p_pre.after")
+
+
+def _perceptron(model: Any, middle: Middle, mixer: Mixer, depth: int, more: dict[str, str]) -> Blueprint | None:
+    layers = model.p_pre.layers
+    if len(layers) != 2 or model.p_pre.norms is not None:
+        return None
+    parts = {"w2": "p_pre.layers.1.weight", **more}
+    if layers[0].bias is not None:
+        parts["b1"], parts["b2"] = "p_pre.layers.0.bias", "p_pre.layers.1.bias"
+    width, classes = layers[1].weight.shape
+    return Blueprint(
+        middle, mixer, int(width), int(classes), depth, "p_pre.layers.0.weight", tuple(sorted(parts.items())),
+        (_INPUT, _HIDDEN, _AFTER),
+    )  # fmt: skip
+
+
+def _ugdgnn(model: Any) -> Blueprint | None:
+    how = model.settings
+    plain = (
+        how["channels"] is Channels.CLASSES and how["mixing"] is Mixing.TIED and how["layers"] is Layers.REDUCED
+        and how["basis"] is Basis.POWERS
+    )  # fmt: skip
+    more = {"gamma": "propagation.gamma", "zeta": "propagation.zeta", "weight": "propagation.weight"}
+    return _perceptron(model, Middle.SERIES, Mixer.MATRICES, how["depth"], more) if plain else None
+
+
+def _gprgnn(model: Any) -> Blueprint | None:
+    return _perceptron(
+        model, Middle.SERIES, Mixer.NUMBERS, model.settings["depth"], {"gamma": "propagation.coefficients"}
+    )
+
+
+def _appnp(model: Any) -> Blueprint | None:
+    return _perceptron(model, Middle.SERIES, Mixer.FIXED, model.settings["depth"], {})
+
+
+def _mlp(model: Any) -> Blueprint | None:
+    return _perceptron(model, Middle.SERIES, Mixer.FIXED, 0, {})
+
+
+def _dagnn(model: Any) -> Blueprint | None:
+    gate = {"gate": "propagation.gate.weight", "gate_bias": "propagation.gate.bias"}
+    return _perceptron(model, Middle.GATED, Mixer.FIXED, model.settings["depth"], gate)
+
+
+def _gcn(model: Any) -> Blueprint | None:
+    how = model.settings
+    if how["depth"] != 2 or how["batch_norm"]:
+        return None
+    parts = {"w2": "propagation.weights.0"}
+    if how["bias"]:
+        parts.update(b1="propagation.biases.0", last="propagation.biases.1")
+    weight = model.propagation.weights[0]
+    return Blueprint(
+        Middle.CONVOLUTION, Mixer.FIXED, int(weight.shape[0]), int(weight.shape[1]), 2, "p_pre.layers.0.weight",
+        tuple(sorted(parts.items())), (Site("p_pre.dropout"), Site("propagation.dropout"), None),
+    )  # fmt: skip
+
+
+def _sgc(model: Any) -> Blueprint | None:
+    if model.settings["weights"] is not Side.PRE:
+        return None
+    parts = (("last", "p_pos.bias"),) if model.settings["bias"] else ()
+    classes = model.out_features
+    return Blueprint(
+        Middle.LINEAR, Mixer.FIXED, classes, classes, model.settings["depth"], "p_pre.weight", parts, (None, None, None)
+    )
+
+
+_MAKERS: dict[type[Any], Callable[[Any], Blueprint | None]] = {
+    models.UGDGNN: _ugdgnn, models.GPRGNN: _gprgnn, models.APPNP: _appnp, models.MLP: _mlp, models.DAGNN: _dagnn,
+    models.GCN: _gcn, models.SGC: _sgc,
+}  # fmt: skip

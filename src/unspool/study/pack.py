@@ -1,0 +1,55 @@
+"""What every way of training trials together looks like from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from unspool.study.trial import Trial
+from unspool.train.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A trial that is ready to train: its fresh model (on the CPU) and its task (on the device of the pack).
+
+    Tasks of one pack share features, graph, targets and loss; their three sets of nodes may differ.
+    """
+
+    trial: Trial
+    model: nn.Module
+    task: Task
+
+
+class Pack(Protocol):
+    """A fixed number of slots that take one epoch at a time together; each slot trains one trial.
+
+    What a slot computes never depends on the other slots, so an idle slot may go on with whatever it holds.
+    """
+
+    @property
+    def slots(self) -> int:
+        """How many trials train at once."""
+        ...
+
+    def put(self, slots: Sequence[int], members: Sequence[Member]) -> None:
+        """Start trials anew in these slots; whatever was there is gone."""
+        ...
+
+    def advance(self, epochs: int) -> NDArray[np.float64]:
+        """Train all slots for some epochs.
+
+        Returns:
+            An array of shape (epochs, slots, 4): train loss, validation loss, validation score and test score after each
+            epoch, NaN where a slot has diverged or there is no test set.
+        """
+        ...
+
+    def shrunk(self, slots: Sequence[int]) -> Pack:
+        """A smaller pack of these slots, with their trials as far as they are."""
+        ...
