@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,7 +78,7 @@ class Alone:
         """Itself: there is nothing smaller."""
         return self
 
-    def _own_generator(self) -> torch.random.fork_rng:
+    def _own_generator(self) -> AbstractContextManager[Any]:
         return torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else [])
 
 

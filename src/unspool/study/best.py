@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -70,7 +70,7 @@ class Best:
         >>> best.model, best.settings["dropout"], best.n
         ('UGDGNN', 0.5, 3)
         >>> print(best)
-        UGDGNN on cora, dropout 0.5: validation 82.47 ± 0.19 %, test 82.37 ± 0.23 % over 3 seeds
+        UGDGNN on cora, dropout 0.5: validation 82.57 ± 0.15 %, test 82.68 ± 0.10 % over 3 seeds
     """
 
     settings: Mapping[str, Any]
@@ -110,6 +110,10 @@ class Best:
         both = [math.inf if math.isnan(v) else v for v in (-self.valid.mean, self.loss.mean)]
         return (self.diverged, *(both if by is Measure.VALID_SCORE else reversed(both)))
 
+    def noted(self, more: str) -> Best:
+        """The same with something more to know."""
+        return replace(self, note="; ".join(note for note in (self.note, more) if note))
+
     def __str__(self) -> str:
         what = ", ".join(part for part in (f"{self.model} on {self.data}", self.label) if part)
         numbers = f"validation {spread(self.valid.mean, self.valid.std, self.score)}"
@@ -117,3 +121,15 @@ class Best:
             numbers += f", test {spread(self.test.mean, self.test.std, self.score)}"
         many = f"{self.n} {self.over[0] if len(self.over) == 1 else 'trial'}{'s'[: self.n > 1]}"
         return f"{what}: {numbers} over {many}" + (f" ({self.note})" if self.note else "")
+
+
+def aligned(names: Sequence[str], groups: Sequence[Best]) -> list[str]:
+    """One line for each group under a line of headings."""
+    if not groups:
+        return ["no trial has finished yet"]
+    lines = [[*names, "validation", "test", "seeds"]]
+    for best in groups:
+        numbers = [spread(x.mean, x.std, best.score) for x in (best.valid, best.test)]
+        lines.append([*(shown(best.settings.get(name)) for name in names), *numbers, f"{best.n}  {best.note}"])
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol
+from typing import Any
 
 import torch
 
@@ -13,76 +12,17 @@ from unspool.study.alone import Alone
 from unspool.study.course import Course
 from unspool.study.groups import open_pack as _open_pack
 from unspool.study.groups import signature, sort_trials
+from unspool.study.ledger import Ledger
 from unspool.study.pack import Member, Pack
 from unspool.study.progress import Clock, Progress
+from unspool.study.queue import Queue
 from unspool.study.room import slots_for
 from unspool.study.trial import Result, Trial
 from unspool.train.epochs import few_threads
 from unspool.train.interrupt import deferred_interrupt
 
 #: Epochs between two looks at the results; on a GPU a look means waiting for it.
-CHUNK = {"cpu": 5, "cuda": 25}
-#: Trials that are offered to the ledger at once, at least.
-_OFFER = 64
-
-
-class Ledger(Protocol):
-    """Who keeps the results, and knows which trials are free."""
-
-    def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
-        """Up to ``count`` of these trials, to be trained here; the others are done, or somebody else has them."""
-        ...
-
-    def finish(self, ended: Sequence[tuple[Trial, Result]]) -> None:
-        """These trials have ended."""
-        ...
-
-    def fail(self, trial: Trial, message: str) -> None:
-        """This trial cannot be trained."""
-        ...
-
-    def release(self, trials: Sequence[Trial]) -> None:
-        """These trials were claimed and did not end; others may have them."""
-        ...
-
-
-class Notebook:
-    """The simplest ledger: results in memory, everything is free.
-
-    Attributes:
-        results: what came of each trial.
-        failures: why others could not be trained.
-
-    Example:
-        >>> Notebook().results
-        {}
-    """
-
-    def __init__(self) -> None:
-        self.results: dict[Trial, Result] = {}
-        self.failures: dict[Trial, str] = {}
-        self.held: set[Trial] = set()
-
-    def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
-        """The first that are neither held nor ended."""
-        free = [t for t in wanted if t not in self.held and t not in self.results and t not in self.failures]
-        self.held.update(free[:count])
-        return free[:count]
-
-    def finish(self, ended: Sequence[tuple[Trial, Result]]) -> None:
-        """Write results down."""
-        for trial, result in ended:
-            self.results[trial] = result
-            self.held.discard(trial)
-
-    def fail(self, trial: Trial, message: str) -> None:
-        """Write a failure down."""
-        self.failures[trial] = message
-        self.held.discard(trial)
-
-    def release(self, trials: Sequence[Trial]) -> None:
-        """Let go."""
-        self.held.difference_update(trials)
+CHUNKS = {"cpu": 5, "cuda": 25}
 
 
 def train_trials(
@@ -118,6 +58,7 @@ def train_trials(
         >>> task, plan = train.Task.of(data), train.Plan(epochs=20)
         >>> provide = lambda trial: Member(trial, trial.build(data.features.shape[1], 2), task)
         >>> grid = [Trial(us.models.GCN, {"hidden": 8, "dropout": d}, plan, seed=s) for d in (0.2, 0.5) for s in (0, 1, 2)]
+        >>> from unspool.study.ledger import Notebook
         >>> notebook = Notebook()
         >>> train_trials(grid, provide, notebook)
         >>> len(notebook.results), notebook.results[grid[0]].reason
@@ -132,6 +73,10 @@ def train_trials(
 
 class _TimeIsUp(Exception):
     """The seconds that were given are over."""
+
+
+class _PackBroke(Exception):
+    """Something inside a pack raised; the cause says what."""
 
 
 class _Engine:
@@ -153,45 +98,135 @@ class _Engine:
         self.clock = Clock(len(self.trials), watch)
         self.until = None if seconds is None else self.clock.began + seconds
         self.claimed: dict[Trial, None] = {}  # an ordered set
-        self.misfits: deque[Member] = deque()  # claimed, and of another signature than was guessed
-        self.stopping: Callable[[], bool] = lambda: False
+        self.slots: dict[Hashable, int] = {None: 1}  # how many at once, by signature
+        self.single: set[Hashable] = {None}  # signatures that turned out not to stack
+        self.interrupted: Callable[[], bool] = lambda: False
 
     def run(self) -> None:
         """All groups, one after another."""
         try:
             with deferred_interrupt() as interrupt:
-                self.stopping = lambda: interrupt.asked
+                self.interrupted = lambda: interrupt.asked
                 for group in sort_trials(self.trials, self.provide):
-                    self._run_queue(_Queue(self, group))
-                if interrupt.asked:
-                    raise KeyboardInterrupt
+                    queue = Queue(group, self.claim, self.build)
+                    while (first := queue.first()) is not None:
+                        self._run_like(first, queue)
         except _TimeIsUp:
             pass
         finally:
             if self.claimed:
                 self.ledger.release(list(self.claimed))
-                self.claimed.clear()
         self.clock.tell(running=0, at_once=True)
 
-    def _run_queue(self, queue: _Queue) -> None:
-        while (first := queue.next()) is not None:
-            self._run_like(first, queue)
+    def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
+        """Ask the ledger for trials; what it gives is ours until it ends or is released."""
+        got = self.ledger.claim(wanted, count)
+        self.claimed.update(dict.fromkeys(got))
+        if len(got) < count:
+            self.clock.total -= len(wanted) - len(got)
+        return got
 
-    def _run_like(self, first: Member, queue: _Queue) -> None:
-        """Train trials of one signature, as long as the queue gives some."""
+    def build(self, trial: Trial) -> Member | None:
+        """The trial, ready; None if it cannot be built, which the ledger is told."""
+        try:
+            return self.provide(trial)
+        except Exception as problem:
+            self._fail(trial, problem)
+            return None
+
+    def _fail(self, trial: Trial, problem: BaseException) -> None:
+        del self.claimed[trial]
+        self.ledger.fail(trial, f"{type(problem).__name__}: {problem}")
+        self.clock.done += 1
+
+    def _finish(self, ended: list[tuple[Trial, Result]]) -> None:
+        for trial, _ in ended:
+            del self.claimed[trial]
+        self.ledger.finish(ended)
+        self.clock.ended(ended)
+
+    def _check(self) -> None:
+        """Stop here, between two chunks, if somebody wants that."""
+        if self.interrupted():
+            raise KeyboardInterrupt
+        if self.until is not None and time.monotonic() >= self.until:
+            raise _TimeIsUp
+
+    # -- one signature ---------------------------------------------------------------------------------------------
+
+    def _run_like(self, first: Member, queue: Queue) -> None:
+        """Train trials that fit together with the first, until there are none or their pack breaks."""
         alike = signature(first)
-        wanted = 1 if alike is None else min(self.most, 1 + queue.length())
-        open_pack, slots = self.open_pack, 1
-        members = [first]
-        while members:
-            try:
-                if slots < wanted:
-                    slots = slots_for(first, open_pack, wanted)
-                members += queue.some(alike, slots - len(members))
-                members = _Busy(self, open_pack, members[:slots], queue, alike).run() + members[slots:]
-                wanted = slots
-            except (_TimeIsUp, KeyboardInterrupt):
-                raise
-            except Exception as problem:
-                members = self._unfinished(members)
-                ...
+        running: list[Course | None] = []
+        try:
+            with few_threads(first.task):
+                slots = self._slots_for(first, alike, 1 + queue.length)
+                members = [first, *queue.some(slots - 1, alike)]
+                running = [Course(member.trial) for member in members]
+                opener = Alone if alike in self.single else self.open_pack
+                self._run_pack(_guarded(opener, members), first.task.target.device.type, running, queue, alike)
+        except _PackBroke as broke:
+            problem = broke.__cause__
+            assert problem is not None
+            unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
+            if alike not in self.single and not isinstance(problem, torch.OutOfMemoryError | MemoryError):
+                self.single.add(alike)
+                self.slots[alike] = 1
+            elif len(unfinished) > 1:
+                self.slots[alike] = max(len(running) // 2, 1)
+            else:
+                self._fail(unfinished.pop(), problem)
+            queue.again(unfinished)
+
+    def _slots_for(self, first: Member, alike: Hashable, wanted: int) -> int:
+        wanted = min(self.most, wanted)
+        if wanted > 1 and alike not in self.slots:
+            self.slots[alike] = _guarded(slots_for, first, self.open_pack, wanted)
+        return min(wanted, self.slots.get(alike, 1))
+
+    def _run_pack(self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable) -> None:
+        """Chunk after chunk, until all slots are empty and the queue has nothing more."""
+        while any(course is not None for course in running):
+            self._check()
+            busy = [(i, course) for i, course in enumerate(running) if course is not None]
+            chunk = self._chunk(kind, busy)
+            began = time.monotonic()
+            numbers = _guarded(pack.advance, chunk)
+            share = (time.monotonic() - began) / len(busy)
+            ended: list[tuple[Trial, Result]] = []
+            for slot, course in busy:
+                self.clock.epochs += course.take(numbers[:, slot], share)
+                if course.reason is not None:
+                    ended.append((course.trial, course.result()))
+                    running[slot] = None
+            if ended:
+                self._finish(ended)
+                pack = self._refill(pack, running, queue, alike)
+            self.clock.tell(sum(c is not None for c in running), at_once=bool(ended))
+
+    def _chunk(self, kind: str, busy: list[tuple[int, Course]]) -> int:
+        chunk = CHUNKS.get(kind, CHUNKS["cpu"]) if self.chunk is None else self.chunk
+        return min(chunk, max(course.left for _, course in busy))
+
+    def _refill(self, pack: Pack, running: list[Course | None], queue: Queue, alike: Hashable) -> Pack:
+        """New trials into empty slots; a smaller pack where half of them stay empty."""
+        empty = [i for i, course in enumerate(running) if course is None]
+        fresh = queue.some(len(empty), alike)
+        for slot, member in zip(empty, fresh, strict=False):
+            running[slot] = Course(member.trial)
+        if fresh:
+            _guarded(pack.put, empty[: len(fresh)], fresh)
+        busy = [i for i, course in enumerate(running) if course is not None]
+        if not busy or len(busy) > pack.slots // 2:
+            return pack
+        pack = _guarded(pack.shrunk, busy)
+        running[:] = [running[i] for i in busy]
+        return pack
+
+
+def _guarded(call: Callable[..., Any], *args: Any) -> Any:
+    """Mark what a pack raises, so that it is not mistaken for what the ledger raises."""
+    try:
+        return call(*args)
+    except Exception as problem:
+        raise _PackBroke from problem

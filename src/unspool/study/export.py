@@ -26,7 +26,7 @@ RESULTS = {
 }  # fmt: skip
 
 #: What else a row of the store has.
-AROUND = ("key", "number", "status", "message", "finished_at")
+AROUND = ("key", "number", "mark", "status", "message", "finished_at")
 
 #: Words of a trial that are no settings of its model.
 TRIAL = (
@@ -42,7 +42,7 @@ class AnyRow(Protocol):
     """One trial of a study as the store gives it.
 
     Attributes:
-        key: its name. ``number``: its place in the study. ``data``: the name of the dataset.
+        key: its name. ``number``: its place in the study. ``data``: the name of the dataset; ``mark``: its fingerprint.
         described: what :meth:`~unspool.study.trial.Trial.describe` gave.
         status: an enum whose members are called WAITING, RUNNING, DONE and FAILED.
         result: what came of it, once it is done. ``message``: why it failed. ``finished_at``: when it ended.
@@ -56,6 +56,7 @@ class AnyRow(Protocol):
     result: Result | None
     message: str | None
     finished_at: str | None
+    mark: str
 
 
 def settings_of(row: AnyRow) -> dict[str, Any]:
@@ -78,6 +79,27 @@ def settings_of(row: AnyRow) -> dict[str, Any]:
     flat |= {name: _held(value) for name, value in told["plan"].items() if name != "decay"}
     flat["decay"] = decay_shown(told["plan"]["decay"])
     return flat | {name: told[name] for name in ("seed", "normalise_rows", "preset")}
+
+
+def told_apart(rows: Sequence[AnyRow]) -> list[dict[str, Any]]:
+    """The settings of rows that are looked at together: what differs looks different.
+
+    Two datasets of one name are told apart by their fingerprints, and decays of different groups by their words.
+    """
+    flat = [settings_of(row) for row in rows]
+    words = [decay_words(row.described["plan"]["decay"]) for row in rows]
+    marks: dict[str, set[str]] = {}
+    meant: dict[tuple[Any, Any], set[str]] = {}
+    for row, one, word in zip(rows, flat, words, strict=True):
+        marks.setdefault(row.data, set()).add(row.mark)
+        meant.setdefault((one["model"], one["decay"]), set()).add(word)
+    for row, one, word in zip(rows, flat, words, strict=True):
+        if len(marks[row.data]) > 1:
+            one["data"] = f"{row.data} {row.mark[:6]}"
+        # Trap: decay 0.1 of the first layer and decay 0.1 of all layers are shown as the same number.
+        if len(meant[one["model"], one["decay"]]) > 1:
+            one["decay"] = word
+    return flat
 
 
 def decay_shown(decay: Mapping[str, float] | float) -> float | str:
@@ -170,7 +192,7 @@ def export(what: Table | Iterable[AnyRow], path: str | os.PathLike[str]) -> Path
         >>> from unspool.study.table import example_table
         >>> file = export(example_table(), pathlib.Path(tempfile.mkdtemp()) / "study.csv")
         >>> file.read_text().splitlines()[0][:40]
-        'key,number,status,message,finished_at,mo'
+        'key,number,mark,status,message,finished_'
     """
     target = Path(path)
     kind = target.suffix.lower()

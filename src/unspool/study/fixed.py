@@ -60,7 +60,7 @@ def with_fixed_hops(model: nn.Module, graph: Graph) -> nn.Module:
         return model
     made = copy.copy(model)
     # Trap: a shallow copy of a module shares its dictionary of parts.
-    made.__dict__["_modules"] = dict(model._modules)
+    made.__dict__["_modules"] = dict(model.__dict__["_modules"])
     made.propagation = FixedHops(hops, Basis.POWERS if net.adjoint.basis is None else net.adjoint.basis)
     return made.train(model.training)
 

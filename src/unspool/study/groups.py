@@ -109,7 +109,7 @@ def sort_trials(trials: Sequence[Trial], provide: Callable[[Trial], Member]) -> 
 def _rough(trial: Trial) -> Hashable:
     """Everything that is known to matter without building a model; of fractions, only whether they are zero."""
     settings = tuple(
-        (name, value == 0 if isinstance(value, float) else repr(plain(value)))
+        (name, value == 0.0 if isinstance(value, float) else repr(plain(value)))
         for name, value in sorted(trial.settings.items())
     )
     return (trial.model, settings, trial.normalise_rows, trial.plan.optimiser, trial.plan.precision)

@@ -40,7 +40,7 @@ class Holder:
 
     def __init__(self, study: Path | None) -> None:
         self.token = secrets.token_hex(8)
-        self.study = study
+        self.study, self.pid = study, os.getpid()
         self._file: int | None = None
         if study is not None:
             path = lock_file(study, self.token)

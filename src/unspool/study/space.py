@@ -83,7 +83,7 @@ class Space:
             try_out(part.model, [how.settings for how in settled])
             for how, seed in itertools.product(settled, part.seeds):
                 trial = how.trial(seed)
-                found.setdefault(trial.key(""), trial)
+                _check_told_apart(trial, found.setdefault(trial.key(""), trial))
         return list(found.values())
 
     def __add__(self, other: Any) -> Space:
@@ -212,6 +212,13 @@ def paper_grid(model: type[nn.Module], seed: Any = range(10)) -> Space:
     (part,) = space.parts  # one dropout for both places, on any data
     both = tuple({**w, "propagation_dropout": w["dropout"]} for w in part.settings)
     return Space((Part(model, both, part.seeds),))
+
+
+def _check_told_apart(new: Trial, old: Trial) -> None:
+    # Trap: keys know an optimiser by its name, and all lambdas have the same.
+    if new.plan.optimiser is not old.plan.optimiser:
+        name = new.plan.describe()["optimiser"]
+        raise ValueError(f"two optimisers are both called {name!r}; write each as a function with a name of its own")
 
 
 def _by_model(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> dict[type[nn.Module], dict[str, Any]]:

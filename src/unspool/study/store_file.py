@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -65,7 +67,7 @@ _SAID = {
 
 
 @contextmanager
-def sentences(path: Path | None) -> Iterator[None]:
+def sentences(path: Path | None) -> Generator[None]:
     """Say in one sentence what SQLite or the file system object to."""
     where = "the study in memory" if path is None else str(path)
     try:
@@ -73,7 +75,7 @@ def sentences(path: Path | None) -> Iterator[None]:
     except sqlite3.Error as problem:
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF  # the rest of it says which kind of full, busy, ...
         said = _SAID.get(code, f"{{0}} cannot be used ({problem}); choose another file, or move it away to start anew")
-        raise StoreProblem(said.format(where)) from None
+        raise StoreProblem(said.replace("{0}", where)) from None
     except OSError as problem:
         raise StoreProblem(
             f"{where} cannot be used ({problem.strerror}); check its folder, or choose another"
@@ -130,9 +132,10 @@ def _link(path: Path | None, access: Access) -> sqlite3.Connection:
         # Readers need two files beside the study, which they cannot make in a folder of someone else's. Where no writer
         # has left anything in them, the study alone tells everything.
         waiting = Path(f"{path}-wal")
-        if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or (waiting.exists() and waiting.stat().st_size):
-            raise
+        refused = problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
         link.close()
+        if not refused or (waiting.exists() and waiting.stat().st_size):
+            raise
         link = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, **how)
     return link
 
@@ -191,8 +194,6 @@ def now() -> str:
 
 def check_room(path: Path, size: int) -> None:
     """Write ``size`` bytes beside a file and remove them again, so that a full disk or a quota speaks before the work."""
-    import secrets
-
     probe = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with probe.open("xb") as file:
@@ -201,8 +202,13 @@ def check_room(path: Path, size: int) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as problem:
-        raise StoreProblem(
-            f"{path.parent} has no room for a study of {size:,} bytes ({problem.strerror}); make room there, or choose another folder"
-        ) from None
+        full = problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        what = (
+            f"has no room for {size:,} bytes more; make room there"
+            if full
+            else "cannot be written; change its permissions"
+        )
+        raise StoreProblem(f"{path.parent} {what}, or choose another folder ({problem.strerror})") from None
     finally:
-        probe.unlink(missing_ok=True)
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)

@@ -13,10 +13,10 @@ from unspool.ops.kernels.packed_features import adam_step, site_word, survives
 
 
 @triton.jit
-def _logits(y, node, there, trial, trials, net, bias, classes, CHANNELS: tl.constexpr, NETS: tl.constexpr, BIAS: tl.constexpr):
+def _logits(y, stride, node, there, trial, trials, bias, classes, CHANNELS: tl.constexpr, BIAS: tl.constexpr):
     """Outputs of some nodes, −inf beyond the last class."""
     channel = tl.arange(0, CHANNELS)
-    place = ((node.to(tl.int64) * trials + trial) * NETS + net)[:, None] * CHANNELS + channel[None, :]
+    place = ((node.to(tl.int64) * trials + trial) * stride)[:, None] + channel[None, :]
     out = tl.load(y + place, mask=there[:, None] & (channel < classes)[None, :], other=0.0)
     if BIAS:
         out += tl.load(bias + channel, mask=channel < classes, other=0.0)[None, :]
@@ -36,8 +36,7 @@ def _surprise(logits, label, there, CHANNELS: tl.constexpr):
 
 @triton.jit
 def _look(
-    y, ids, count, labels, trial, trials, net, bias, classes, CHANNELS: tl.constexpr, NETS: tl.constexpr, BIAS: tl.constexpr,
-    NODES: tl.constexpr,
+    y, stride, ids, count, labels, trial, trials, bias, classes, CHANNELS: tl.constexpr, BIAS: tl.constexpr, NODES: tl.constexpr
 ):  # fmt: skip
     """Sum of the losses and number of hits over a set of nodes."""
     loss = tl.zeros([NODES], dtype=tl.float32)
@@ -47,7 +46,7 @@ def _look(
         there = place < count
         node = tl.load(ids + place, mask=there, other=0)
         label = tl.load(labels + node, mask=there, other=0)
-        logits = _logits(y, node, there, trial, trials, net, bias, classes, CHANNELS, NETS, BIAS)
+        logits = _logits(y, stride, node, there, trial, trials, bias, classes, CHANNELS, BIAS)
         each, _, _ = _surprise(logits, label, there, CHANNELS)
         loss += each
         best = tl.argmax(logits, axis=1, tie_break_left=True)
@@ -58,9 +57,9 @@ def _look(
 
 @triton.jit
 def losses(
-    y, grad, which, train, train_count, valid, valid_count, test, test_count, labels, small, size, at_bias, partial, now, ring, turn,
+    learnt, seen, stride, grad, which, train, train_count, valid, valid_count, test, test_count, labels, small, size, at_bias, partial, now, ring, turn,
     trials, classes,
-    CHANNELS: tl.constexpr, NETS: tl.constexpr, BIAS: tl.constexpr, NODES: tl.constexpr,
+    CHANNELS: tl.constexpr, BIAS: tl.constexpr, NODES: tl.constexpr,
 ):  # fmt: skip
     """Training loss and its gradient at the training nodes; validation loss, validation and test accuracy. One trial a program."""
     trial = tl.program_id(0)
@@ -74,7 +73,7 @@ def losses(
         there = place < train_count
         node = tl.load(train + split * train_count + place, mask=there, other=0)
         label = tl.load(labels + node, mask=there, other=0)
-        logits = _logits(y, node, there, trial, trials, 0, bias, classes, CHANNELS, NETS, BIAS)
+        logits = _logits(learnt, stride, node, there, trial, trials, bias, classes, CHANNELS, BIAS)
         each, share, hit = _surprise(logits, label, there, CHANNELS)
         loss += each
         back = (share - tl.where(hit, 1.0, 0.0)) / train_count
@@ -85,14 +84,13 @@ def losses(
         tl.store(partial + trial.to(tl.int64) * size + at_bias + channel, lean, mask=channel < classes)
     tl.store(now + trial, tl.sum(loss, axis=0) / train_count)
     row = ring + (tl.load(turn).to(tl.int64) * trials + trial) * 4
-    net: tl.constexpr = NETS - 1
     total, hits = _look(
-        y, valid + split * valid_count, valid_count, labels, trial, trials, net, bias, classes, CHANNELS, NETS, BIAS, NODES
+        seen, stride, valid + split * valid_count, valid_count, labels, trial, trials, bias, classes, CHANNELS, BIAS, NODES
     )
     tl.store(row + 1, total / valid_count)
     tl.store(row + 2, hits / valid_count)
     total, hits = _look(
-        y, test + split * test_count, test_count, labels, trial, trials, net, bias, classes, CHANNELS, NETS, BIAS, NODES
+        seen, stride, test + split * test_count, test_count, labels, trial, trials, bias, classes, CHANNELS, BIAS, NODES
     )
     tl.store(row + 3, tl.where(test_count > 0, hits / test_count, float("nan")))
 

@@ -54,7 +54,7 @@ def masks(
 @triton.jit
 def sums(
     start, length, index, value, bits, steps, weight, part, trial, features, WIDTH: tl.constexpr, TILE: tl.constexpr,
-    DROPS: tl.constexpr,
+    DROPS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """Σ value · weight[index] for the 32 rows of a slice: over the entries that survive, and over all."""
     lane = tl.arange(0, 32)
@@ -64,7 +64,7 @@ def sums(
     base = weight + trial.to(tl.int64) * features * WIDTH
     some = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
     everything = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
-    for j in tl.range(0, steps_here, loop_unroll_factor=2):
+    for j in tl.range(0, steps_here, loop_unroll_factor=UNROLL):
         entry = (first + j) * 32 + lane
         source = tl.load(index + entry)
         factor = tl.load(value + entry)
@@ -80,11 +80,11 @@ def sums(
 @triton.jit
 def first_plain(
     rows, start, length, index, value, bits, steps, weight, features, scale, out, trials,
-    WIDTH: tl.constexpr, TILE: tl.constexpr, OUT: tl.constexpr, NETS: tl.constexpr,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, OUT: tl.constexpr, NETS: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """X W as it is, for training and evaluation: out has shape (nodes, trials, nets, OUT)."""
     part, trial = tl.program_id(0), tl.program_id(1)
-    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, NETS == 2)
+    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, NETS == 2, UNROLL)
     node = tl.load(rows + part * 32 + tl.arange(0, 32))
     col = tl.arange(0, TILE)
     place = (node.to(tl.int64)[:, None] * trials + trial) * (NETS * OUT) + col[None, :]
@@ -157,11 +157,11 @@ def first_perceptron(
     rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, at_w2, at_b2,
     key2, epoch, threshold2, scale2, key3, threshold3, scale3, coefficients, hidden, z, series, classes, hops,
     WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
-    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr,
+    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
     """A perceptron with one hidden layer on sparse features, for training and evaluation at once."""
     part, trial = tl.program_id(0), tl.program_id(1)
-    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, True)
+    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, True, UNROLL)
     some *= tl.load(scale + trial)
     if HAS_B1:
         col = tl.arange(0, TILE)
@@ -216,12 +216,28 @@ def adam_step(
 
 
 @triton.jit
+def _learn(
+    weight, mean, square, place, there, total, trial, step_size, root, decay, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr
+):
+    """One step of Adam on some rows of the first layer's weights."""
+    w = tl.load(weight + place, mask=there, other=0.0)
+    m = tl.load(mean + place, mask=there, other=0.0)
+    v = tl.load(square + place, mask=there, other=0.0)
+    grad = total + tl.load(decay + trial) * w
+    w, m, v = adam_step(w, m, v, grad, tl.load(step_size + trial), tl.load(root + trial), BETA1, BETA2, EPS)
+    tl.store(weight + place, w, mask=there)
+    tl.store(mean + place, m, mask=there)
+    tl.store(square + place, v, mask=there)
+
+
+@triton.jit
 def first_backward(
     rows, start, length, index, value, bits, steps, scale, signal, row_stride, trial_stride, weight, mean, square, features,
-    step_size, root, decay,
-    WIDTH: tl.constexpr, TILE: tl.constexpr, DROPS: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,
+    step_size, root, decay, partial, pieces,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, DROPS: tl.constexpr, UNROLL: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr,
+    EPS: tl.constexpr,
 ):  # fmt: skip
-    """Xᵀ G over the entries that survived, and Adam's step with it, for 32 features of one trial."""
+    """Xᵀ G over the entries that survived, and Adam's step with it, for 32 features of one trial; pieces of long rows wait."""
     part, trial = tl.program_id(0), tl.program_id(1)
     lane, col = tl.arange(0, 32), tl.arange(0, TILE)
     first = tl.load(start + part)
@@ -229,7 +245,7 @@ def first_backward(
     own = signal + trial.to(tl.int64) * trial_stride
     inside = (col < WIDTH)[None, :]
     total = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
-    for j in tl.range(0, steps_here, loop_unroll_factor=2):
+    for j in tl.range(0, steps_here, loop_unroll_factor=UNROLL):
         entry = (first + j) * 32 + lane
         source = tl.load(index + entry)
         factor = tl.load(value + entry)
@@ -242,13 +258,29 @@ def first_backward(
     if DROPS:
         total *= tl.load(scale + trial)
     feature = tl.load(rows + part * 32 + lane)
+    place = (trial.to(tl.int64) * pieces - 2 - feature)[:, None] * WIDTH + col[None, :]
+    tl.store(partial + place, total, mask=(feature <= -2)[:, None] & inside)
     place = trial.to(tl.int64) * features * WIDTH + feature.to(tl.int64)[:, None] * WIDTH + col[None, :]
     there = (feature >= 0)[:, None] & inside
-    w = tl.load(weight + place, mask=there, other=0.0)
-    grad = total + tl.load(decay + trial) * w
-    m = tl.load(mean + place, mask=there, other=0.0)
-    v = tl.load(square + place, mask=there, other=0.0)
-    w, m, v = adam_step(w, m, v, grad, tl.load(step_size + trial), tl.load(root + trial), BETA1, BETA2, EPS)
-    tl.store(weight + place, w, mask=there)
-    tl.store(mean + place, m, mask=there)
-    tl.store(square + place, v, mask=there)
+    _learn(weight, mean, square, place, there, total, trial, step_size, root, decay, BETA1, BETA2, EPS)
+
+
+@triton.jit
+def first_combine(
+    long, long_start, long_count, count, partial, pieces, weight, mean, square, features, step_size, root, decay,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,
+):  # fmt: skip
+    """Add the pieces of 32 long rows in order, and take Adam's step with them."""
+    trial = tl.program_id(1)
+    at, col = tl.program_id(0) * 32 + tl.arange(0, 32), tl.arange(0, TILE)
+    inside = (col < WIDTH)[None, :]
+    many = tl.load(long_count + at, mask=at < count, other=0)
+    begin = tl.load(long_start + at, mask=at < count, other=0)
+    total = tl.zeros([32, TILE], dtype=weight.dtype.element_ty)
+    for j in range(tl.max(many, axis=0)):
+        place = (trial.to(tl.int64) * pieces + begin + j)[:, None] * WIDTH + col[None, :]
+        total += tl.load(partial + place, mask=(j < many)[:, None] & inside, other=0.0)
+    feature = tl.load(long + at, mask=at < count, other=0)
+    place = trial.to(tl.int64) * features * WIDTH + feature.to(tl.int64)[:, None] * WIDTH + col[None, :]
+    there = (at < count)[:, None] & inside
+    _learn(weight, mean, square, place, there, total, trial, step_size, root, decay, BETA1, BETA2, EPS)

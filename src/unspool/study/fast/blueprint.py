@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unspool import models
 from unspool.models.convert import power_hops
+from unspool.models.jknet import Combine
 from unspool.models.sgc import Side
 from unspool.models.ugdgnn import Channels, Layers, Mixing
 from unspool.nn import Dropout
@@ -22,13 +23,16 @@ class Middle(Enum):
     """What stands between the first layer and the loss.
 
     ``SERIES``: a second layer, then Σ Aᵏ Z cₖ on class channels. ``GATED``: a second layer, then DAGNN's gates.
-    ``CONVOLUTION``: a hop, ReLU, the second layer, a hop. ``LINEAR``: hops only.
+    ``CONVOLUTION``: a hop, ReLU, the second layer, a hop. ``LINEAR``: hops only. ``JUMPS``: JKNet's sum over hops of hidden
+    channels, then a head. ``DEEP``: GCNII's layers, then a head.
     """
 
     SERIES = "series"
     GATED = "gated"
     CONVOLUTION = "convolution"
     LINEAR = "linear"
+    JUMPS = "jumps"
+    DEEP = "deep"
 
 
 class Mixer(Enum):
@@ -92,9 +96,9 @@ def blueprint(model: nn.Module) -> Blueprint | None:
     made = maker(model)
     if made is None or made.classes > 16 or made.width > 256:
         return None
-    if any(p.dtype != next(model.parameters()).dtype or not p.requires_grad for p in model.parameters()):
-        return None
-    return made
+    known = {made.first, *(name for _, name in made.parts)}
+    learnt = {name for name, p in model.named_parameters() if p.requires_grad}
+    return made if learnt == known else None
 
 
 def fixed_hops(model: nn.Module) -> Tensor:
@@ -179,7 +183,29 @@ def _sgc(model: Any) -> Blueprint | None:
     )
 
 
+def _hidden(model: Any, middle: Middle, depth: int, hops: str, between: Site) -> Blueprint | None:
+    width = int(model.settings["hidden"])
+    if width not in (16, 32, 64, 128):
+        return None
+    parts = {"b1": "p_pre.layers.0.bias", "hops": hops, "head": "p_pos.1.weight", "last": "p_pos.1.bias"}
+    sites = (Site("p_pre.dropout"), between, Site("p_pos.0"))
+    return Blueprint(
+        middle, Mixer.FIXED, width, model.out_features, depth, "p_pre.layers.0.weight", tuple(sorted(parts.items())), sites
+    )
+
+
+def _jknet(model: Any) -> Blueprint | None:
+    if model.settings["combine"] is not Combine.SUM:
+        return None
+    return _hidden(model, Middle.JUMPS, model.settings["depth"], "propagation.coefficients", Site("p_pre.after"))
+
+
+def _gcnii(model: Any) -> Blueprint | None:
+    depth = model.settings["depth"]
+    return _hidden(model, Middle.DEEP, depth, "propagation.coefficients.W", Site("propagation.between", depth))
+
+
 _MAKERS: dict[type[Any], Callable[[Any], Blueprint | None]] = {
     models.UGDGNN: _ugdgnn, models.GPRGNN: _gprgnn, models.APPNP: _appnp, models.MLP: _mlp, models.DAGNN: _dagnn,
-    models.GCN: _gcn, models.SGC: _sgc,
+    models.GCN: _gcn, models.SGC: _sgc, models.JKNet: _jknet, models.GCNII: _gcnii,
 }  # fmt: skip

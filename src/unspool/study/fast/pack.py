@@ -11,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unspool.models.gcnii import IdentityMapping, logarithmic
 from unspool.ops.kernels.noise_cpu import limits
 from unspool.study.fast.blueprint import Blueprint, Middle, Mixer, dropout_at, fixed_hops
+from unspool.study.fast.flows import FLOWS
 from unspool.study.fast.state import RING, Shared, State
 from unspool.study.pack import Member
 
@@ -32,7 +34,8 @@ class FastPack:
 
     def __init__(self, plan: Blueprint, shared: Shared, sets: tuple[Tensor, Tensor, Tensor], slots: int) -> None:
         self.plan, self.shared, self.sets = plan, shared, sets
-        self.state = State(plan, shared, sets, slots)
+        self.state, self.flow = State(plan, shared, sets, slots), FLOWS[plan.middle]
+        self.flow.signals(self.state)
         self.device = shared.x.device
         self.steps = _steps(self.device)
         self._primed = False
@@ -57,7 +60,10 @@ class FastPack:
         for name in ("mean", "square", "small_mean", "small_square", "epoch"):
             getattr(s, name).index_fill_(0, where, 0)
         s.grad.index_fill_(1, where, 0)
-        s.sweep.index_fill_(2, where, 0)
+        if self.plan.middle is Middle.GATED:
+            s.sweep.index_fill_(2, where, 0)
+        if self.plan.middle is Middle.DEEP:
+            s.back_turns[2].index_fill_(1, where, 0)
         self._primed = False
 
     def shrunk(self, slots: Sequence[int]) -> FastPack:
@@ -115,78 +121,17 @@ class FastPack:
         s.turn.add_(1)
 
     def _forward(self) -> None:
-        s, steps, middle = self.state, self.steps, self.plan.middle
+        s, steps = self.state, self.steps
         if s.nets == 2:
             steps.hash_masks(s, back=False)
-        if middle is Middle.LINEAR:
-            steps.first_plain(s, s.z)
-            y = self._hops(s.z, self.plan.depth)
-        elif middle is Middle.CONVOLUTION:
-            steps.first_plain(s, s.plain[0])
-            steps.hop(self.shared.forward, s.plain[0], s.plain[1])
-            steps.middle(s, s.plain[1])
-            y = self._hops(s.z, 1)
-        elif middle is Middle.GATED:
-            steps.first_perceptron(s)
-            s.pages[0].copy_(s.z)
-            for k in range(self.plan.depth):
-                steps.hop(self.shared.forward, s.pages[k], s.pages[k + 1])
-            y = s.turns[0]
-            steps.gates(s, y)
-        else:
-            if self.plan.mixer is not Mixer.FIXED:
-                steps.mixture(s)
-            steps.first_perceptron(s)
-            y = s.pages[self.plan.depth]
-            for k in reversed(range(self.plan.depth)):  # Horner: y ← A y + z cₖ
-                out = s.turns[k % 2]
-                steps.hop(self.shared.forward, y, out, s.pages[k])
-                y = out
-        steps.losses(s, y)
-
-    def _hops(self, y: Tensor, count: int) -> Tensor:
-        for k in range(count):
-            out = self.state.turns[k % 2]
-            self.steps.hop(self.shared.forward, y, out)
-            y = out
-        return y
+        steps.losses(s, *self.flow.forward(s, steps))
 
     def _backward(self) -> None:
-        s, steps, middle = self.state, self.steps, self.plan.middle
+        s, steps = self.state, self.steps
         if s.nets == 2:
             steps.hash_masks(s, back=True)
-        dz = s.grad
-        if middle is Middle.GATED:
-            steps.gates_backward(s)
-            dz = self._back_hops(s.sweep[self.plan.depth], [s.sweep[k] for k in reversed(range(self.plan.depth))])
-        elif middle is Middle.SERIES:
-            for k in range(self.plan.depth):
-                steps.hop(self.shared.transpose, s.sweep[k], s.sweep[k + 1])
-        else:
-            dz = self._back_hops(s.grad, [None] * (1 if middle is Middle.CONVOLUTION else self.plan.depth))
-        if middle is Middle.LINEAR:
-            steps.first_backward(s, dz, s.slots * s.channels, s.channels)
-        else:
-            steps.channels_backward(s, dz)
-            if middle is Middle.SERIES and self.plan.mixer is not Mixer.FIXED:
-                steps.mixture_backward(s)
-            self._first_backward()
+        steps.first_backward(s, *self.flow.backward(s, steps))
         steps.small_adam(s)
-
-    def _first_backward(self) -> None:
-        s = self.state
-        if self.plan.middle is Middle.CONVOLUTION:
-            self.steps.hop(self.shared.transpose, s.grad_hidden, s.grad_plain)
-            self.steps.first_backward(s, s.grad_plain, s.slots * s.width, s.width)
-        else:
-            self.steps.first_backward(s, s.grad_hidden, s.width, s.nodes * s.width)
-
-    def _back_hops(self, y: Tensor, bases: Sequence[Tensor | None]) -> Tensor:
-        for k, base in enumerate(bases):
-            out = self.state.back_turns[k % 2]
-            self.steps.hop(self.shared.transpose, y, out, base)
-            y = out
-        return y
 
 
 def _steps(device: torch.device) -> ModuleType:
@@ -210,7 +155,8 @@ _SITES = ("key", "threshold", "scale")
 
 
 def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
-    model, how = member.model, member.trial.plan
+    model: Any = member.model
+    how = member.trial.plan
     named = dict(model.named_parameters())
     decays = _decays(member)
     small = torch.zeros(s.layout.size, dtype=s.small.dtype)
@@ -218,19 +164,29 @@ def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
         value = named[_name(plan, role)].detach().flatten()
         small[at : at + value.numel()] = value
     coefficients = torch.zeros(s.hops, s.channels, s.channels, dtype=s.small.dtype)
-    depth = int(getattr(model, "settings", {}).get("depth", 0)) if plan.middle is Middle.SERIES else plan.depth
+    depth = int(model.settings.get("depth", 0))
     if plan.middle is Middle.SERIES and plan.mixer is Mixer.FIXED:
         hops = fixed_hops(model)
         depth = hops.numel() - 1
         coefficients[: hops.numel(), range(s.classes), range(s.classes)] = hops[:, None].to(coefficients)
+    deep = plan.middle is Middle.DEEP
     noise = [_noise(model, site) for site in plan.sites]
     return {
         "weight": named[plan.first].detach(), "small": small, "decay": torch.tensor(decays[plan.first], dtype=torch.float64),
         "small_decay": torch.tensor([decays[_name(plan, r)] for r in s.layout.places] if s.layout.places else [0.0], dtype=torch.float64),
         "rate": torch.tensor(how.rate, dtype=torch.float64), "depth": torch.tensor(depth), "coefficients": coefficients,
+        "leans": _leans(model, plan) if deep else torch.zeros(0), "teleport": torch.tensor(model.settings["teleport"] if deep else 0.0),
         "key": torch.tensor([n[0] for n in noise], dtype=torch.int32), "threshold": torch.tensor([n[1] for n in noise], dtype=torch.int32),
         "scale": torch.tensor([n[2] for n in noise], dtype=torch.float64),
     }  # fmt: skip
+
+
+def _leans(model: Any, plan: Blueprint) -> Tensor:
+    """θ of every layer of GCNII."""
+    how = model.settings
+    constant = how["identity"] is IdentityMapping.CONSTANT
+    leans = [how["strength"] if constant else logarithmic(how["strength"], k + 1) for k in range(plan.depth)]
+    return torch.tensor(leans, dtype=torch.float64)
 
 
 def _name(plan: Blueprint, role: str) -> str:

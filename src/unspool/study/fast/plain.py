@@ -27,13 +27,13 @@ def _dropped_x(s: State, trial: int) -> Tensor:
     return s.shared.x.to_dense() * _mask(s, 0, trial, (s.nodes, s.features))
 
 
-def _mask(s: State, number: int, trial: int, shape: tuple[int, int]) -> Tensor:
-    """The factors of a dropout site: 0 or 1 / (1 − rate)."""
+def _mask(s: State, number: int, trial: int, shape: tuple[int, int], more: int = 0) -> Tensor:
+    """The factors of a dropout site: 0 or 1 / (1 − rate); ``more`` calls further on."""
     site = s.plan.sites[number]
     if site is None:
         return torch.ones(shape, dtype=s.small.dtype, device=s.small.device)
     rate = (int(s.threshold[number, trial]) + 2**15) / 2**16  # the same threshold, whatever the rate was
-    count = int(s.epoch[trial]) * site.calls + site.place
+    count = int(s.epoch[trial]) * site.calls + site.place + more
     kept = keep_mask(shape, rate, s.key[number, trial], count)
     return kept.to(s.small.dtype) * s.scale[number, trial]
 
@@ -107,25 +107,23 @@ def gates_backward(s: State) -> None:
     s.partial[PIECES, :, s.layout.at("gate_bias")] = lean.sum((0, 1))
 
 
-def losses(s: State, y: Tensor) -> None:
+def losses(s: State, learnt: Tensor, seen: Tensor) -> None:
     """Training loss with its gradient, and the numbers of the evaluation."""
     turn = int(s.turn)
     for t in range(s.slots):
-        out = y[:, t, :, : s.classes]
-        if s.layout.has("last"):
-            out = out + _part(s, "last", t, (s.classes,))
+        shift = _part(s, "last", t, (s.classes,)) if s.layout.has("last") else 0.0
         train, valid, test = (ids[int(s.which[t])].long() for ids in (s.train, s.valid, s.test))
-        labels, seen = s.shared.labels.long(), out[:, -1]
-        learnt = out[train, 0]
-        s.now[t] = functional.cross_entropy(learnt, labels[train])
-        back = (learnt.softmax(-1) - functional.one_hot(labels[train], s.classes)) / train.numel()
+        labels, out = s.shared.labels.long(), seen[:, t, : s.classes] + shift
+        mine = learnt[train, t, : s.classes] + shift
+        s.now[t] = functional.cross_entropy(mine, labels[train])
+        back = (mine.softmax(-1) - functional.one_hot(labels[train], s.classes)) / train.numel()
         s.grad[train, t, : s.classes] = back
         if s.layout.has("last"):
             at = s.layout.at("last")
             s.partial[PIECES, t, at : at + s.classes] = back.sum(0)
-        s.ring[turn, t, 1] = functional.cross_entropy(seen[valid], labels[valid])
-        s.ring[turn, t, 2] = (seen[valid].argmax(-1) == labels[valid]).double().mean()
-        s.ring[turn, t, 3] = (seen[test].argmax(-1) == labels[test]).double().mean()
+        s.ring[turn, t, 1] = functional.cross_entropy(out[valid], labels[valid])
+        s.ring[turn, t, 2] = (out[valid].argmax(-1) == labels[valid]).double().mean()
+        s.ring[turn, t, 3] = (out[test].argmax(-1) == labels[test]).double().mean()
 
 
 def channels_backward(s: State, dz: Tensor) -> None:
@@ -207,3 +205,130 @@ def begin_step(s: State) -> None:
     s.step_size.copy_(s.rate / (1 - 0.9**step))
     s.root.copy_(1 / (1 - 0.999**step).sqrt())
     s.ring[int(s.turn), :, 0] = s.now
+
+
+# -- hidden channels: JKNet and GCNII ----------------------------------------------------------------------------------
+
+
+def first_hidden(s: State) -> None:
+    """ReLU(X W + b), and what the hops begin with."""
+    plain = torch.zeros(s.nodes, s.slots, 2, s.width, dtype=s.small.dtype, device=s.small.device)
+    first_plain(s, plain)
+    at = s.layout.at("b1")
+    both = (plain + s.small[:, None, at : at + s.width]).relu()
+    masks = torch.stack([_mask(s, 1, t, (s.nodes, s.width)) for t in range(s.slots)], dim=1)
+    if s.plan.middle is Middle.JUMPS:
+        s.signals[0] = both[:, :, 0] * masks
+        s.pages.copy_(torch.einsum("ith,tkhc->kitc", both[:, :, 1], s.matrices))
+        return
+    s.begin.copy_(both)
+    s.signals[0] = both
+    s.signals[0, :, :, 0] *= masks
+
+
+def _hops(s: State) -> Tensor:
+    """The matrices of all hops (layers), zero beyond the depth of a trial."""
+    at, size = s.layout.at("hops"), s.layout.sizes["hops"]
+    count = size // s.width**2
+    found = s.small[:, at : at + size].view(s.slots, count, s.width, s.width)
+    if s.plan.middle is not Middle.JUMPS:
+        return found
+    there = torch.arange(count, device=s.small.device)[None] <= s.depth[:, None]
+    return found * there[..., None, None]
+
+
+def _head(s: State) -> Tensor:
+    at = s.layout.at("head")
+    return s.small[:, at : at + s.width * s.classes].view(s.slots, s.width, s.classes)
+
+
+def jump_matrices(s: State) -> None:
+    """The matrices of all hops, times the head."""
+    s.matrices[..., : s.classes] = _hops(s) @ _head(s)[:, None]
+
+
+def jump_out(s: State, y: Tensor) -> None:
+    """Outputs of the training nodes."""
+    for t in range(s.slots):
+        ids = s.train[int(s.which[t])].long()
+        h = torch.einsum("kih,khj->ij", s.signals[:, ids, t], _hops(s)[t])
+        s.kept[t] = h * _mask(s, 2, t, (s.nodes, s.width))[ids]
+        y[ids, t, : s.classes] = s.kept[t] @ _head(s)[t]
+
+
+def jump_back(s: State) -> None:
+    """Gradients of head and matrices, and of all hops at the training nodes."""
+    at, head = s.layout.at("hops"), s.layout.at("head")
+    for t in range(s.slots):
+        ids = s.train[int(s.which[t])].long()
+        g = s.grad[ids, t, : s.classes]
+        dh = (g @ _head(s)[t].T) * _mask(s, 2, t, (s.nodes, s.width))[ids]
+        used = (torch.arange(s.hops, device=s.small.device) <= s.depth[t])[:, None, None]
+        dw = torch.einsum("kih,ij->khj", s.signals[:, ids, t], dh) * used
+        s.partial[PIECES, t, at : at + dw.numel()] = dw.flatten()
+        s.partial[PIECES, t, head : head + s.width * s.classes] = (s.kept[t].T @ g).flatten()
+        s.back_rows[:, t] = torch.einsum("ij,khj->kih", dh, _hops(s)[t])
+
+
+def add_rows(s: State, y: Tensor, rows: Tensor) -> None:
+    """Add the rows of all trials to a signal at their training nodes."""
+    for t in range(s.slots):
+        y[s.train[int(s.which[t])].long(), t] += rows[t]
+
+
+def hidden_backward(s: State, signal: Tensor) -> None:
+    """Back through dropout and ReLU of the first layer, in place."""
+    deep = s.plan.middle is Middle.DEEP
+    dropped = s.signals[0, :, :, 0] if deep else s.signals[0]
+    g = torch.where(dropped > 0, signal * s.scale[1][:, None], 0.0)
+    if deep:
+        g = torch.where(s.begin[:, :, 0] > 0, g + s.total, 0.0)
+    signal.copy_(g)
+    at = s.layout.at("b1")
+    s.partial[0, :, at : at + s.width] = g.sum(0)
+
+
+def _mapping(s: State, layer: int) -> Tensor:
+    """θ W + (1 − θ) I of one layer."""
+    lean = s.leans[:, layer, None, None]
+    return lean * _hops(s)[:, layer] + (1 - lean) * torch.eye(s.width, dtype=s.small.dtype, device=s.small.device)
+
+
+def layer_forward(s: State, layer: int, moved: Tensor) -> None:
+    """One layer of GCNII after its hop."""
+    a = s.teleport[:, None, None]
+    p = (1 - a) * moved + a * s.begin
+    s.inside[layer] = p[:, :, 0]
+    h = torch.einsum("itnh,thj->itnj", p, _mapping(s, layer)).relu()
+    last = layer + 1 == s.plan.depth
+    for t in range(s.slots):
+        h[:, t, 0] *= _mask(s, 2 if last else 1, t, (s.nodes, s.width), 0 if last else layer + 1)
+    s.signals[layer + 1] = h
+
+
+def layer_backward(s: State, layer: int, grad: Tensor, moved: Tensor) -> None:
+    """Back through one layer of GCNII, to before its hop."""
+    last = layer + 1 == s.plan.depth
+    g = torch.where(s.signals[layer + 1, :, :, 0] > 0, grad * s.scale[2 if last else 1][:, None], 0.0)
+    dm = torch.einsum("ith,itj->thj", s.inside[layer], g) * s.leans[:, layer, None, None]
+    at = s.layout.at("hops") + layer * s.width**2
+    s.partial[0, :, at : at + s.width**2] = dm.flatten(1)
+    dp = torch.einsum("itj,thj->ith", g, _mapping(s, layer))
+    a = s.teleport[:, None]
+    moved.copy_((1 - a) * dp)
+    s.total.copy_(a * dp if last else s.total + a * dp)
+
+
+def head_forward(s: State, y: Tensor) -> None:
+    """The last layer."""
+    y[..., : s.classes] = torch.einsum("itnh,thc->itnc", s.signals[s.plan.depth], _head(s))
+
+
+def head_backward(s: State, back: Tensor) -> None:
+    """Gradients of the last layer and of its input."""
+    at = s.layout.at("head")
+    for t in range(s.slots):
+        ids = s.train[int(s.which[t])].long()
+        g = s.grad[ids, t, : s.classes]
+        back[ids, t] = g @ _head(s)[t].T
+        s.partial[PIECES, t, at : at + s.width * s.classes] = (s.signals[s.plan.depth, ids, t, 0].T @ g).flatten()

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.ops.features import SparseFeatures
 from unspool.ops.sliced import Sliced
 from unspool.study.fast.blueprint import Blueprint, Middle
 from unspool.train.task import Task
@@ -31,7 +32,11 @@ class Layout:
     def of(plan: Blueprint) -> Layout:
         """The layout of a blueprint."""
         h, c, k = plan.width, plan.classes, plan.depth + 1
-        known = {"b1": h, "w2": h * c, "b2": c, "last": c, "gamma": k, "zeta": k, "weight": k * c * c, "gate": c, "gate_bias": 1}
+        matrices = h * h * (plan.depth if plan.middle is Middle.DEEP else k)
+        known = {
+            "b1": h, "w2": h * c, "b2": c, "head": h * c, "last": c, "gamma": k, "zeta": k, "weight": k * c * c, "gate": c,
+            "gate_bias": 1, "hops": matrices,
+        }  # fmt: skip
         roles = [role for role in known if plan.part(role) is not None]
         places, at = {}, 0
         for role in roles:
@@ -63,9 +68,9 @@ class Shared:
     def of(task: Task) -> Shared:
         """Made once per task and device."""
         graph = task.graph.relaxed().operator
-        labels = task.target.to(torch.int32)
+        x = task.x if isinstance(task.x, SparseFeatures) else SparseFeatures.from_tensor(task.x)
         return Shared(
-            Sliced.by_node(task.x), Sliced.by_feature(task.x), graph.forward, graph.transpose, labels, task.x
+            Sliced.by_node(x), Sliced.by_feature(x), graph.forward, graph.transpose, task.target.to(torch.int32), x
         )
 
 
@@ -73,8 +78,29 @@ class State:
     """All tensors of a pack with a number of slots.
 
     Signals on class channels have shape (nodes, trials, ...), so that all trials stand side by side in one sparse product; what
-    only one trial's programs touch has shape (trials, ...).
+    only one trial's programs touch has shape (trials, ...). The signals are made by the flow of the model.
     """
+
+    # Signals; each flow makes those it needs.
+    z: Tensor
+    hidden: Tensor
+    grad: Tensor
+    grad_hidden: Tensor
+    grad_plain: Tensor
+    pages: Tensor
+    sweep: Tensor
+    turns: list[Tensor]
+    back_turns: list[Tensor]
+    plain: list[Tensor]
+    matrices: Tensor
+    signals: Tensor
+    begin: Tensor
+    total: Tensor
+    inside: Tensor
+    moved: Tensor
+    kept: Tensor
+    back_rows: Tensor
+    learnt: Tensor
 
     def __init__(self, plan: Blueprint, shared: Shared, sets: tuple[Tensor, Tensor, Tensor], slots: int) -> None:
         self.plan, self.shared, self.slots = plan, shared, slots
@@ -86,7 +112,7 @@ class State:
         self.channels = max(4, 1 << math.ceil(math.log2(plan.classes))) if plan.classes > 1 else 4
         self.nets = 1 if plan.middle is Middle.LINEAR else 2
         self._parameters()
-        self._signals()
+        self._masks()
 
     def _parameters(self) -> None:
         t, like = self.slots, {"dtype": self.shared.x.dtype, "device": self.shared.x.device}
@@ -97,6 +123,7 @@ class State:
         roles = list(self.layout.places)
         index = [torch.full((self.layout.sizes[r],), i, dtype=torch.int32) for i, r in enumerate(roles)]
         self.group = torch.cat([*index, torch.zeros(1 if not roles else 0, dtype=torch.int32)]).to(**where)
+        self.pieces = torch.zeros(t, self.shared.by_feature.pieces, self.width, **like)
         self.decay = torch.zeros(t, **like)
         self.small_decay = torch.zeros(t, max(len(roles), 1), **like)
         self.rate = torch.zeros(t, dtype=torch.float64, **where)
@@ -109,40 +136,23 @@ class State:
         self.scale = torch.ones(3, t, **like)
         self.coefficients = torch.zeros(t, self.hops, self.channels, self.channels, **like)
         self.partial_coefficients = torch.zeros(PIECES, t, self.hops, self.channels, self.channels, **like)
+        deep = self.plan.depth if self.plan.middle is Middle.DEEP else 0
+        self.leans, self.teleport = torch.zeros(t, deep, **like), torch.zeros(t, **like)
         self.now = torch.zeros(t, **like)
         self.ring = torch.zeros(RING, t, 4, **like)
         self.turn = torch.zeros((), dtype=torch.int32, **where)
 
-    def _signals(self) -> None:
-        t, n, c, h, plan = self.slots, self.nodes, self.channels, self.width, self.plan
-        like = {"dtype": self.shared.x.dtype, "device": self.shared.x.device}
-        nothing = torch.zeros(0, **like)
-        drops = self.nets == 2
-        words = {"dtype": torch.int32, "device": like["device"]}
-        self.bits = torch.zeros(t if drops else 0, self.shared.by_node.steps, **words)
-        self.bits_back = torch.zeros(t if drops else 0, self.shared.by_feature.steps, **words)
-        self.z = torch.zeros(n, t, self.nets, c, **like)
-        self.hidden = torch.zeros(t, n, h, **like) if drops else nothing
-        series = plan.middle is Middle.SERIES
-        pages = {Middle.SERIES: self.hops, Middle.GATED: self.hops}.get(plan.middle, 0)
-        self.pages = torch.zeros(pages, n, t, 2, c, **like)  # z cₖ for a series, Aᵏ z for gates
-        self.sweep = torch.zeros(self.hops if pages else 0, n, t, c, **like)
-        # The gradient of the output: zero but at the training nodes. A sweep begins with it.
-        self.grad = self.sweep[0] if series else torch.zeros(n, t, c, **like)
-        self.turns = [torch.zeros(n, t, self.nets, c, **like) for _ in range(2)]
-        self.back_turns = [torch.zeros(n, t, c, **like) for _ in range(0 if series else 2)]
-        wide = plan.middle is Middle.CONVOLUTION
-        self.plain = [torch.zeros(n, t, 2, h, **like) for _ in range(2 if wide else 0)]
-        if wide:
-            self.grad_hidden, self.grad_plain = (torch.zeros(n, t, h, **like) for _ in range(2))
-        else:
-            self.grad_hidden = torch.zeros_like(self.hidden)
+    def _masks(self) -> None:
+        drops = self.slots if self.nets == 2 else 0
+        words = {"dtype": torch.int32, "device": self.shared.x.device}
+        self.bits = torch.zeros(drops, self.shared.by_node.steps, **words)
+        self.bits_back = torch.zeros(drops, self.shared.by_feature.steps, **words)
 
     def per_trial(self) -> dict[str, tuple[Tensor, int]]:
         """What belongs to a trial and must move with it: each tensor and its dimension of trials."""
         names = (
             "weight", "mean", "square", "small", "small_mean", "small_square", "decay", "small_decay", "rate", "epoch", "depth",
-            "which", "coefficients",
+            "which", "coefficients", "leans", "teleport",
         )  # fmt: skip
         held = {name: (getattr(self, name), 0) for name in names}
         return {**held, **{name: (getattr(self, name), 1) for name in ("key", "threshold", "scale")}}
