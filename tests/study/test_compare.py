@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,11 +23,11 @@ def scored(**models):
     rows, pattern = [], example_table().rows[0]
     for model, scores in models.items():
         for seed, test in scores.items():
-            words = vars(pattern) | {
+            words = {
                 "key": f"{model}{seed}", "number": len(rows), "described": pattern.described | {"model": model, "seed": seed},
                 "result": replace(pattern.result, test_score=test),
             }  # fmt: skip
-            rows.append(SimpleNamespace(**words))
+            rows.append(replace(pattern, **words))
     return Table.of(rows)
 
 
@@ -62,7 +61,11 @@ def test_zero_and_equal_differences():
     assert str(same).startswith("A and B cannot be told apart")
     # 0.83 - 0.82 and 0.73 - 0.72 are different floats.
     shifted = compare(scored(A={0: 0.83, 1: 0.73, 2: 0.62}, B={0: 0.82, 1: 0.72, 2: 0.61}), "A", "B")
-    assert shifted.effect == math.inf
+    single = {
+        m: {k: float(np.float32(v)) for k, v in enumerate(held)}
+        for m, held in {"A": (0.83, 0.73, 0.62), "B": (0.82, 0.72, 0.61)}.items()
+    }
+    assert compare(scored(**single), "A", "B").effect == shifted.effect == math.inf
     assert shifted.note == "all differences are equal"
     assert "effect size" not in str(shifted)
 
@@ -104,9 +107,11 @@ def test_missing_seeds_are_named_and_left_out():
     found = compare(table, "A", "B")
     assert found.members == ((0,), (1,), (2,))
     assert (found.missing_a, found.missing_b) == (((7,),), ((5,),))
-    assert found.note == "A lacks 7; B lacks 5"
+    assert found.note == "A lacks seed 7; B lacks seed 5"
     assert found.difference == pytest.approx((0.1 + 0.05 + 0.2) / 3)
-    with pytest.raises(Refusal, match="two test scores on the same seed are needed, found 1: A lacks 2; B lacks 1"):
+    with pytest.raises(
+        Refusal, match="two test scores on the same seed are needed, found 1: A lacks seed 2; B lacks seed 1"
+    ):
         compare(scored(A={0: 0.8, 1: 0.7}, B={0: 0.7, 2: 0.7}), "A", "B")
     with pytest.raises(Refusal, match="found 0"):
         compare(scored(A={0: NAN, 1: NAN}, B={0: NAN, 1: NAN}), "A", "B")
@@ -121,6 +126,9 @@ def test_bad_words_are_refused():
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             compare(table, "GCN", "UGDGNN", **words)
+    other = Table.of([*table.rows, *(replace(r, data="b", key=f"b{r.key}") for r in table.rows)])
+    with pytest.raises(Refusal, match="scores on cora and b cannot be compared"):
+        compare(other, {"model": "GCN", "data": "cora"}, {"model": "GCN", "data": "b"})
     with pytest.raises(ValueError, match="at least two models"):
         compare_all(table, ["GCN"])
 

@@ -4,11 +4,12 @@ import csv
 import json
 import math
 import sys
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
 from unspool.study.export import export
+from unspool.study.store import Status
 from unspool.study.table import Table, example_table
 from unspool.study.trial import Result
 
@@ -19,11 +20,10 @@ def rows():
     told = done.described
 
     def other(number, status, result=None, message=None, **changes):
-        state = SimpleNamespace(name=status)
-        words = {"key": f"k{number}", "number": number, "status": state, "result": result, "message": message}
-        return SimpleNamespace(**vars(done) | words | {"described": told | changes})
+        words = {"key": f"k{number}", "number": number, "status": Status[status], "result": result, "message": message}
+        return replace(done, described=told | changes, **words)
 
-    third = SimpleNamespace(**vars(done) | {"result": Result(1, 7, 1 / 3, 0.1 + 0.2, 0.5, 2 / 3, "all epochs", 1e-9)})
+    third = replace(done, result=Result(1, 7, 1 / 3, 0.1 + 0.2, 0.5, 2 / 3, "all epochs", 1e-9))
     return [
         third,
         other(1, "WAITING", settings={"dropout": 0.5, "sizes": [64, 32], "name": 'a "b", c\n日本'}, plan=told["plan"] | {"decay": 0.1}),

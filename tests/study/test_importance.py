@@ -3,7 +3,6 @@
 import itertools
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,11 +19,11 @@ def table_of(points, score, seeds=1, reason="all epochs"):
     for settings in points:
         for seed in range(seeds):
             value = score(**settings)
-            words = vars(pattern) | {
+            words = {
                 "key": str(len(rows)), "number": len(rows), "described": pattern.described | {"settings": settings, "seed": seed},
                 "result": replace(pattern.result, valid_score=value, valid_loss=1 - value, reason=reason),
             }  # fmt: skip
-            rows.append(SimpleNamespace(**words))
+            rows.append(replace(pattern, **words))
     return Table.of(rows)
 
 
@@ -122,11 +121,14 @@ def test_diverged_settings_count_as_the_worst():
     fine = table_of(grid(a=[1, 2, 3], b=[1, 2]), lambda a, b: 0.1 * a)
     rows = list(fine.rows)
     for place in (4, 5):  # a = 3
-        rows[place] = SimpleNamespace(
-            **vars(rows[place]) | {"result": replace(rows[place].result, valid_score=float("nan"))}
+        rows[place] = replace(
+            rows[place], result=replace(rows[place].result, valid_score=float("nan"), reason="diverged")
         )
-    found = importance(Table.of(rows))
-    assert found.shares["a"] == pytest.approx(1)
+    mixed = table_of(grid(a=[1, 2, 3], b=[1, 2]), lambda a, b: 0.1 * a + 0.01 * b)
+    gone = [replace(r, result=replace(r.result, reason="diverged")) if r.number > 3 else r for r in mixed.rows]
+    filled = [replace(r, result=replace(r.result, valid_score=0.11)) if r.number > 3 else r for r in mixed.rows]
+    assert importance(Table.of(rows)).shares["a"] == pytest.approx(1)
+    assert importance(Table.of(gone)) == importance(Table.of(filled))
 
 
 def test_nothing_to_explain_is_said():
@@ -134,6 +136,6 @@ def test_nothing_to_explain_is_said():
         importance(table_of(grid(a=[1]), lambda a: 0.5))
     with pytest.raises(Refusal, match="all settings have the same validation score"):
         importance(table_of(grid(a=[1, 2]), lambda a: 0.5))
-    mixed = [*example_table().rows, SimpleNamespace(**vars(example_table().rows[0]) | {"data": "b", "key": "b"})]
+    mixed = [*example_table().rows, replace(example_table().rows[0], data="b", key="b")]
     with pytest.raises(Refusal, match=r"use filter\(data="):
         importance(Table.of(mixed))

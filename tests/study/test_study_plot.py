@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ PICTURES = {
 
 def changed(table, change):
     """The same trials with other words or results."""
-    return Table.of(SimpleNamespace(**vars(r) | change(r)) for r in table.rows)
+    return Table.of(replace(r, **change(r)) for r in table.rows)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -87,7 +86,7 @@ def test_many_values_lie_on_an_axis_and_rates_on_a_logarithmic_one():
     def at(k):
         plan = pattern.described["plan"] | {"rate": 10 ** (-3 + 0.1 * k)}
         told = pattern.described | {"plan": plan, "settings": {"dropout": 0.05 * k if k else None}}
-        return SimpleNamespace(**vars(pattern) | {"key": str(k), "number": k, "described": told})
+        return replace(pattern, key=str(k), number=k, described=told)
 
     table = Table.of(at(k) for k in range(18))
     dropout, rate = plot_choices(table).axes
@@ -134,6 +133,6 @@ def test_nothing_to_draw_is_said():
         plot_choices(Table.of([]))
     with pytest.raises(Refusal, match="no hyper-parameter varies"):
         plot_choices(TABLE.filter(model="GCN", dropout=0.5))
-    two = [*TABLE.rows, SimpleNamespace(**vars(TABLE.rows[0]) | {"data": "b", "key": "b"})]
+    two = [*TABLE.rows, replace(TABLE.rows[0], data="b", key="b")]
     with pytest.raises(Refusal, match=r"use filter\(data="):
         plot_grid(Table.of(two), "dropout", "model")

@@ -3,32 +3,18 @@
 import math
 import sys
 import types
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 
 import pytest
 
 import unspool as us
 from unspool.refusal import Refusal
 from unspool.study.best import Measure, Sample
+from unspool.study.store import Row, Status
 from unspool.study.table import Table, example_table
 from unspool.study.trial import Result, Trial
 
-Status = Enum("Status", ["WAITING", "RUNNING", "DONE", "FAILED"])
 NAN = float("nan")
-
-
-@dataclass(frozen=True)
-class Row:
-    key: str
-    number: int
-    data: str
-    described: dict
-    status: Status
-    result: Result | None
-    message: str | None = None
-    finished_at: str | None = None
-    mark: str = "5e1f"
 
 
 def result(valid=0.8, test=0.8, loss=1.0, reason="all epochs"):
@@ -38,7 +24,7 @@ def result(valid=0.8, test=0.8, loss=1.0, reason="all epochs"):
 def row(number, outcome=None, *, data="cora", status=None, seed=0, model=us.models.GCN, plan=None, **settings):
     told = Trial(model, settings, us.train.Plan() if plan is None else plan, seed).describe()
     state = status if status is not None else Status.WAITING if outcome is None else Status.DONE
-    return Row(f"{data}{number}", number, data, told, state, outcome)
+    return Row(f"{data}{number}", number, data, told, state, outcome, None, None, "5e1f")
 
 
 def study(cells, **words):

@@ -131,22 +131,22 @@ def compare(
         UGDGNN is 1.08 points above GCN on cora (test accuracy, 4 pairs); 95 % interval 0.95 to 1.20;
         paired t-test p = 0.00066; effect size 7.4
     """
-    if test not in tuple(Test):
-        raise TypeError(f"test={test!r}: expected Test.PAIRED_T or Test.WILCOXON")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence}: expected a number between 0 and 1")
-    if draws < 1:
-        raise ValueError(f"draws={draws}: the interval needs at least one")
+    _check(test, confidence, draws)
     left, right = _group(table, a, over), _group(table, b, over)
+    if left.data != right.data:
+        raise Refusal(f"scores on {left.data} and {right.data} cannot be compared; take both sides from one dataset")
     x, y = _scores(left), _scores(right)
     common = tuple(m for m in x if m in y)
     lacks = tuple(m for m in y if m not in x), tuple(m for m in x if m not in y)
-    notes = [f"{side.model} lacks {_listed(m)}" for side, m in zip((left, right), lacks, strict=True) if m]
+    notes = [
+        f"{side.model} lacks {_over(side)} {_listed(m)}" for side, m in zip((left, right), lacks, strict=True) if m
+    ]
+    notes += [f"{side.model}: {side.note}" for side in (left, right) if side.note]
     if len(common) < 2:
         why = f": {'; '.join(notes)}" if notes else ""
         raise Refusal(f"two test scores on the same {_over(left)} are needed, found {len(common)}{why}")
-    # Trap: 0.83 - 0.82 and 0.73 - 0.72 are the same difference of accuracies, but not the same float.
-    gaps = np.array([x[m] - y[m] for m in common]).round(12)
+    # Trap: 0.83 - 0.82 and 0.73 - 0.72 are the same difference of accuracies, but not as floats; scores come from float32.
+    gaps = np.array([x[m] - y[m] for m in common]).round(6)
     mean, deviation = float(gaps.mean()), _deviation(gaps)
     notes += ["all differences are equal"] if mean and not deviation else []
     return Comparison(
@@ -233,6 +233,15 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 # -- sides -------------------------------------------------------------------------------------------------------------
+
+
+def _check(test: Test, confidence: float, draws: int) -> None:
+    if test not in tuple(Test):
+        raise TypeError(f"test={test!r}: expected Test.PAIRED_T or Test.WILCOXON")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence}: expected a number between 0 and 1")
+    if draws < 1:
+        raise ValueError(f"draws={draws}: the interval needs at least one")
 
 
 def _group(table: Table, side: Any, over: str | Sequence[str]) -> Best:

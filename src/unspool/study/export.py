@@ -9,12 +9,11 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from unspool.files import write_whole
-from unspool.study.trial import Result
+from unspool.study.store import Row
 
 if TYPE_CHECKING:
     from unspool.study.table import Table
@@ -37,29 +36,7 @@ TRIAL = (
 ENDINGS = (".csv", ".parquet", ".json", ".jsonl")
 
 
-@dataclass(frozen=True)  # so that the attributes may be read-only
-class AnyRow(Protocol):
-    """One trial of a study as the store gives it.
-
-    Attributes:
-        key: its name. ``number``: its place in the study. ``data``: the name of the dataset; ``mark``: its fingerprint.
-        described: what :meth:`~unspool.study.trial.Trial.describe` gave.
-        status: an enum whose members are called WAITING, RUNNING, DONE and FAILED.
-        result: what came of it, once it is done. ``message``: why it failed. ``finished_at``: when it ended.
-    """
-
-    key: str
-    number: int
-    data: str
-    described: Mapping[str, Any]
-    status: Any
-    result: Result | None
-    message: str | None
-    finished_at: str | None
-    mark: str
-
-
-def settings_of(row: AnyRow) -> dict[str, Any]:
+def settings_of(row: Row) -> dict[str, Any]:
     """Everything that decides a trial under flat names, with values that can be compared.
 
     Settings of the model keep their own names (``dropout``), unless a word of the plan or the result has that name already
@@ -81,7 +58,7 @@ def settings_of(row: AnyRow) -> dict[str, Any]:
     return flat | {name: told[name] for name in ("seed", "normalise_rows", "preset")}
 
 
-def told_apart(rows: Sequence[AnyRow]) -> list[dict[str, Any]]:
+def told_apart(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The settings of rows that are looked at together: what differs looks different.
 
     Two datasets of one name are told apart by their fingerprints, and decays of different groups by their words.
@@ -127,7 +104,7 @@ def decay_words(decay: Mapping[str, float] | float) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in sorted(groups.items()) if value) or "none"
 
 
-def results_of(row: AnyRow) -> dict[str, Any]:
+def results_of(row: Row) -> dict[str, Any]:
     """The result under flat names, ``None`` throughout where there is none yet."""
     return {
         flat: None if row.result is None else getattr(row.result, own) for flat, own in RESULTS.items()
@@ -174,7 +151,7 @@ def order(value: Any) -> tuple[int, float, str]:
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
-def export(what: Table | Iterable[AnyRow], path: str | os.PathLike[str]) -> Path:
+def export(what: Table | Iterable[Row], path: str | os.PathLike[str]) -> Path:
     """Write every trial as one flat row, finished or not, whole or not at all.
 
     ``.csv`` has empty cells where nothing is; ``.parquet`` keeps types; ``.json`` is one list of objects, ``.jsonl`` one
@@ -200,7 +177,7 @@ def export(what: Table | Iterable[AnyRow], path: str | os.PathLike[str]) -> Path
         raise ValueError(f"{target.name}: studies are written as {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
     if kind == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise ValueError("writing Parquet needs pyarrow: pip install 'unspool[parquet]', or choose .csv")
-    given: Iterable[AnyRow] = getattr(what, "rows", what)  # pyright: ignore[reportAssignmentType]
+    given: Iterable[Row] = getattr(what, "rows", what)  # pyright: ignore[reportAssignmentType]
     columns = _columns([_whole_row(row) for row in given])
     if kind == ".parquet":
         _write_parquet(target, columns)
@@ -213,7 +190,7 @@ def export(what: Table | Iterable[AnyRow], path: str | os.PathLike[str]) -> Path
 # -- rows and columns --------------------------------------------------------------------------------------------------
 
 
-def _whole_row(row: AnyRow) -> dict[str, Any]:
+def _whole_row(row: Row) -> dict[str, Any]:
     around = {name: getattr(row, name) for name in AROUND}
     around["status"] = row.status.name.lower()
     decay = row.described["plan"]["decay"]

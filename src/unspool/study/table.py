@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any
 
 from unspool.refusal import Refusal
 from unspool.study.best import Best, Measure, Sample, aligned
-from unspool.study.export import RESULTS, AnyRow, order, results_of, shown, told_apart
+from unspool.study.export import RESULTS, order, results_of, shown, told_apart
+from unspool.study.store import Row, Status
 from unspool.study.trial import Result
 
 #: So many groups of a dataset are printed.
@@ -40,11 +40,11 @@ class Table:
         0.8      80.03 ± 0.15 %  80.12 ± 0.10 %  3
     """
 
-    rows: tuple[AnyRow, ...]
+    rows: tuple[Row, ...]
     score: str = "accuracy"
 
     @staticmethod
-    def of(rows: Iterable[AnyRow], score: str = "accuracy") -> Table:
+    def of(rows: Iterable[Row], score: str = "accuracy") -> Table:
         """A table of these rows, each once, in the order of the study."""
         once = {row.key: row for row in rows}
         return Table(tuple(sorted(once.values(), key=lambda row: row.number)), score)
@@ -110,7 +110,7 @@ class Table:
                 known = sorted({one.get(name) for one in self._flat}, key=order)
                 raise ValueError(f"no trial has {name}={value!r}; there are {', '.join(map(shown, known))}")
             kept &= there
-        return replace(self, rows=tuple(self.rows[k] for k in sorted(kept)))
+        return self._only(sorted(kept))
 
     def groups(self, over: str | Sequence[str] = "seed") -> tuple[Best, ...]:
         """All groups with a finished trial, complete or not, in the order of the study."""
@@ -186,10 +186,16 @@ class Table:
 
     def _parts(self, *names: str) -> list[Table]:
         """One table for each combination of values, in order of appearance."""
-        rows: dict[tuple[Any, ...], list[AnyRow]] = {}
-        for row, one in zip(self.rows, self._flat, strict=True):
-            rows.setdefault(tuple(one.get(name) for name in names), []).append(row)
-        return [replace(self, rows=tuple(held)) for held in rows.values()]
+        places: dict[tuple[Any, ...], list[int]] = {}
+        for place, one in enumerate(self._flat):
+            places.setdefault(tuple(one.get(name) for name in names), []).append(place)
+        return [self._only(held) for held in places.values()]
+
+    def _only(self, places: Sequence[int]) -> Table:
+        part = replace(self, rows=tuple(self.rows[k] for k in places))
+        # What was told apart in the whole table keeps its names in a part.
+        part.__dict__["_flat"] = [self._flat[k] for k in places]
+        return part
 
     def _telling(self, over: tuple[str, ...]) -> tuple[str, ...]:
         # How one came by the settings changes nothing, so presets tell no groups apart.
@@ -228,7 +234,7 @@ class Table:
         results = [result for m in done if (result := self.rows[places[m]].result) is not None]
         one = self._flat[next(iter(places.values()))]
         diverged = sum(_diverged(result) for result in results)
-        failed = sum(self.rows[k].status.name == "FAILED" for k in places.values())
+        failed = sum(self.rows[k].status is Status.FAILED for k in places.values())
         notes = (
             f"{len(done)} of {full} trials finished" if len(done) < full else "",
             f"{failed} failed" if failed else "",
@@ -255,7 +261,7 @@ def example_table(seeds: int = 3) -> Table:
         >>> len(example_table(seeds=2))
         12
     """
-    rows: list[Any] = []
+    rows: list[Row] = []
     plan = {"rate": 0.01, "decay": {"first": 5e-4, "hops": 0.0}, "epochs": 200}
     middles = {("GCN", 0.2): 0.802, ("GCN", 0.5): 0.815, ("GCN", 0.8): 0.800, ("UGDGNN", 0.2): 0.810, ("UGDGNN", 0.5): 0.826, ("UGDGNN", 0.8): 0.818}  # fmt: skip
     for (model, dropout), middle in middles.items():
@@ -269,10 +275,9 @@ def example_table(seeds: int = 3) -> Table:
                 "seed": seed,
                 "normalise_rows": True,
             }
-            rows.append(SimpleNamespace(
-                key=f"{model}{dropout}{seed}", number=len(rows), data="cora", mark="", described={**told, "preset": "default"},
-                status=SimpleNamespace(name="DONE"), message=None, finished_at=None,
-                result=Result(50, 200, 0.1, 2 - score, score, test, "all epochs", 0.5),
+            rows.append(Row(
+                f"{model}{dropout}{seed}", len(rows), "cora", {**told, "preset": "default"}, Status.DONE,
+                Result(50, 200, 0.1, 2 - score, score, test, "all epochs", 0.5), None, None, "",
             ))  # fmt: skip
     return Table.of(rows)
 

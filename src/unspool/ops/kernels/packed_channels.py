@@ -96,18 +96,63 @@ def losses(
 
 
 @triton.jit
+def series_backward(
+    sweep, z, partial_coefficients, nodes, trials, hops, rows_each,
+    CHANNELS: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """dcₖ = zᵀ Uₖ for 64 columns (k, channel) of one trial, over a stretch of nodes."""
+    piece, trial = tl.program_id(1), tl.program_id(2)
+    column, channel = tl.program_id(0) * 64 + tl.arange(0, 64), tl.arange(0, WIDE)
+    hop, inner = column // CHANNELS, column % CHANNELS
+    inside = column < hops * CHANNELS
+    back = tl.zeros([64, WIDE], dtype=tl.float32)
+    for begin in range(piece * rows_each, tl.minimum((piece + 1) * rows_each, nodes), ROWS):
+        node = begin + tl.arange(0, ROWS)
+        there = (node < nodes) & (node < (piece + 1) * rows_each)
+        place = ((hop.to(tl.int64)[:, None] * nodes + node[None, :]) * trials + trial) * CHANNELS + inner[:, None]
+        u = tl.load(sweep + place, mask=there[None, :] & inside[:, None], other=0.0)
+        place = (node.to(tl.int64)[:, None] * trials + trial) * (2 * CHANNELS) + channel[None, :]
+        signal = tl.load(z + place, mask=there[:, None] & (channel < CHANNELS)[None, :], other=0.0)
+        back += tl.dot(u, signal, input_precision=PRECISION)
+    at = (piece.to(tl.int64) * trials + trial) * hops * CHANNELS * CHANNELS
+    at = at + hop[:, None] * CHANNELS * CHANNELS + channel[None, :] * CHANNELS + inner[:, None]
+    tl.store(partial_coefficients + at, back, mask=inside[:, None] & (channel < CHANNELS)[None, :])
+
+
+@triton.jit
+def _series_gradient(
+    sweep, coefficients, node, there, trial, trials, nodes, hops,
+    CHANNELS: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """dz = Σ Uₖ cₖᵀ for some nodes of one trial."""
+    channel = tl.arange(0, WIDE)
+    own = coefficients + trial.to(tl.int64) * hops * CHANNELS * CHANNELS
+    dz = tl.zeros([ROWS, WIDE], dtype=tl.float32)
+    for begin in range(0, hops * CHANNELS, 64):
+        column = begin + tl.arange(0, 64)
+        hop, inner = column // CHANNELS, column % CHANNELS
+        inside = column < hops * CHANNELS
+        place = ((hop.to(tl.int64)[None, :] * nodes + node[:, None]) * trials + trial) * CHANNELS + inner[None, :]
+        u = tl.load(sweep + place, mask=there[:, None] & inside[None, :], other=0.0)
+        place = hop[:, None] * CHANNELS * CHANNELS + channel[None, :] * CHANNELS + inner[:, None]
+        c = tl.load(own + place, mask=(channel < CHANNELS)[None, :] & inside[:, None], other=0.0)
+        dz += tl.dot(u, c, input_precision=PRECISION)
+    return dz
+
+
+@triton.jit
 def channels_backward(
-    sweep, series_grad, z, hidden, grad_hidden, coefficients, small, partial, partial_coefficients, size, at_b1, at_w2, at_b2,
+    sweep, series_grad, hidden, grad_hidden, coefficients, small, partial, size, at_b1, at_w2, at_b2,
     key3, epoch, threshold3, scale3, scale2, nodes, trials, classes, hops, rows_each, row_stride, trial_stride,
-    WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, COLUMNS: tl.constexpr,
-    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+    WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, HAS_B1: tl.constexpr, HAS_B2: tl.constexpr,
+    SERIES: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """From the gradient of z (or the sweep Uₖ that makes it) to that of the hidden layer, for one stretch of nodes and one trial.
 
-    dz = Σ Uₖ cₖᵀ, dcₖ = zᵀ Uₖ, dW₂ = hᵀ dz, dh = dz W₂ᵀ where h survived and was positive.
+    dz = Σ Uₖ cₖᵀ, dW₂ = hᵀ dz, dh = dz W₂ᵀ where h survived and was positive.
     """
     piece, trial = tl.program_id(0), tl.program_id(1)
-    col, channel, column = tl.arange(0, TILE), tl.arange(0, WIDE), tl.arange(0, COLUMNS)
+    col, channel = tl.arange(0, TILE), tl.arange(0, WIDE)
     own = small + trial.to(tl.int64) * size
     w2 = tl.load(
         own + at_w2 + col[None, :] * classes + channel[:, None], mask=(col < WIDTH)[None, :] & (channel < classes)[:, None], other=0.0
@@ -115,25 +160,13 @@ def channels_backward(
     back_w2 = tl.zeros([TILE, WIDE], dtype=tl.float32)
     back_b1 = tl.zeros([TILE], dtype=tl.float32)
     back_b2 = tl.zeros([WIDE], dtype=tl.float32)
-    hop, inner = column // CHANNELS, column % CHANNELS
-    if SERIES:
-        inside = (channel < CHANNELS)[None, :] & (column < hops * CHANNELS)[:, None]
-        at = trial.to(tl.int64) * hops * CHANNELS * CHANNELS
-        place_c = at + hop[:, None] * CHANNELS * CHANNELS + channel[None, :] * CHANNELS + inner[:, None]
-        c = tl.load(coefficients + place_c, mask=inside, other=0.0)  # (column, channel)
-        back_c = tl.zeros([COLUMNS, WIDE], dtype=tl.float32)
     word = site_word(tl.load(key3 + trial), tl.load(epoch + trial))
     threshold = tl.load(threshold3 + trial)
     for begin in range(piece * rows_each, tl.minimum((piece + 1) * rows_each, nodes), ROWS):
         node = begin + tl.arange(0, ROWS)
         there = (node < nodes) & (node < (piece + 1) * rows_each)
         if SERIES:
-            place = ((hop.to(tl.int64)[None, :] * nodes + node[:, None]) * trials + trial) * CHANNELS + inner[None, :]
-            u = tl.load(sweep + place, mask=there[:, None] & (column < hops * CHANNELS)[None, :], other=0.0)
-            dz = tl.dot(u, c, input_precision=PRECISION)
-            place = (node.to(tl.int64)[:, None] * trials + trial) * (2 * CHANNELS) + channel[None, :]
-            signal = tl.load(z + place, mask=there[:, None] & (channel < CHANNELS)[None, :], other=0.0)
-            back_c += tl.dot(tl.trans(u), signal, input_precision=PRECISION)
+            dz = _series_gradient(sweep, coefficients, node, there, trial, trials, nodes, hops, CHANNELS, WIDE, ROWS, PRECISION)
         else:
             place = (node.to(tl.int64)[:, None] * trials + trial) * CHANNELS + channel[None, :]
             dz = tl.load(series_grad + place, mask=there[:, None] & (channel < CHANNELS)[None, :], other=0.0)
@@ -157,9 +190,6 @@ def channels_backward(
         tl.store(mine + at_b1 + col, back_b1, mask=col < WIDTH)
     if HAS_B2:
         tl.store(mine + at_b2 + channel, back_b2, mask=channel < classes)
-    if SERIES:
-        shift = piece.to(tl.int64) * trials * hops * CHANNELS * CHANNELS
-        tl.store(partial_coefficients + shift + place_c, back_c, mask=inside)
 
 
 @triton.jit

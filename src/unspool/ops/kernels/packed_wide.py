@@ -187,10 +187,11 @@ def _mapping(own, at_hops, layer, lean, WIDTH: tl.constexpr):
     return lean * w + tl.where(i == j, 1 - lean, 0.0)
 
 
-@triton.jit
+# Trap: each value of an argument that Triton specialises on (1, multiples of 16) is a kernel of its own, seconds to compile.
+@triton.jit(do_not_specialize=["layer", "calls", "place"])
 def layer_forward(
-    moved, begin, small, size, at_hops, layer, layers, leans, teleport, key, epoch, threshold, scale, inside, out, nodes, trials,
-    WIDTH: tl.constexpr, CALLS: tl.constexpr, PLACE: tl.constexpr, PRECISION: tl.constexpr,
+    moved, begin, small, size, at_hops, layer, layers, leans, teleport, key, epoch, threshold, scale, calls, place, inside, out, nodes, trials,
+    WIDTH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """One layer of GCNII on 64 nodes of one trial, after the hop: ReLU(((1 − a) A Q + a X)(θ W + (1 − θ) I)), then dropout."""
     trial = tl.program_id(1)
@@ -202,16 +203,16 @@ def layer_forward(
     a = tl.load(teleport + trial)
     row = node.to(tl.int64)[:, None] * trials + trial
     for net in tl.static_range(2):
-        place = (row * 2 + net) * WIDTH + col[None, :]
-        p = (1 - a) * tl.load(moved + place, mask=there, other=0.0) + a * tl.load(begin + place, mask=there, other=0.0)
+        at = (row * 2 + net) * WIDTH + col[None, :]
+        p = (1 - a) * tl.load(moved + at, mask=there, other=0.0) + a * tl.load(begin + at, mask=there, other=0.0)
         h = tl.maximum(tl.dot(p, m, input_precision=PRECISION), 0.0)
         if net == 0:
             tl.store(inside + row * WIDTH + col[None, :], p, mask=there)
-            h = _drop(h, node, col, key, threshold, scale, tl.load(epoch + trial) * CALLS + PLACE, trial)
-        tl.store(out + place, h, mask=there)
+            h = _drop(h, node, col, key, threshold, scale, tl.load(epoch + trial) * calls + place, trial)
+        tl.store(out + at, h, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["layer"])
 def layer_backward(
     grad, out, inside, small, size, at_hops, layer, layers, leans, teleport, scale, partial, moved, total, nodes, trials, rows_each,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, FIRST: tl.constexpr, PRECISION: tl.constexpr,

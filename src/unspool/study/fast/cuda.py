@@ -19,9 +19,10 @@ from unspool.study.fast.state import PIECES, State
 PRECISION = "tf32x3"
 #: Entries in flight and warps of the long kernels, measured on an H200.
 TUNED: dict[str, dict[str, int]] = {
-    "first": {"UNROLL": 2, "num_warps": 4},
+    "first": {"UNROLL": 4, "num_warps": 2},
     "first_backward": {"UNROLL": 2, "num_warps": 4},
-    "channels_backward": {"ROWS": 32, "num_warps": 4},
+    "channels_backward": {"ROWS": 32, "num_warps": 2},
+    "series_backward": {"ROWS": 32, "num_warps": 4},
 }
 _ADAM = {"BETA1": 0.9, "BETA2": 0.999, "EPS": 1e-8}
 
@@ -126,14 +127,19 @@ def channels_backward(s: State, dz: Tensor) -> None:
     side_by_side = s.plan.middle is Middle.CONVOLUTION
     rows, warps = TUNED["channels_backward"]["ROWS"], TUNED["channels_backward"]["num_warps"]
     each = _each(s, rows)
+    shape = {"CHANNELS": s.channels, "WIDE": 16, "ROWS": rows, "PRECISION": PRECISION, "num_warps": warps}
     row_stride, trial_stride = (s.slots * s.width, s.width) if side_by_side else (s.width, s.nodes * s.width)
     channels.channels_backward[(PIECES, s.slots)](
-        s.sweep, dz, s.z, s.hidden, s.grad_hidden, s.coefficients, s.small, s.partial, s.partial_coefficients, at.size, at.at("b1"),
-        at.at("w2"), at.at("b2"), s.key[2], s.epoch, s.threshold[2], s.scale[2], s.scale[1], s.nodes, s.slots, s.classes, s.hops, each,
-        row_stride, trial_stride,
-        WIDTH=s.width, TILE=_tile(s.width), CHANNELS=s.channels, WIDE=16, COLUMNS=_tile(s.hops * s.channels), HAS_B1=at.has("b1"),
-        HAS_B2=at.has("b2"), SERIES=series, ROWS=rows, PRECISION=PRECISION, num_warps=warps,
+        s.sweep, dz, s.hidden, s.grad_hidden, s.coefficients, s.small, s.partial, at.size, at.at("b1"), at.at("w2"), at.at("b2"),
+        s.key[2], s.epoch, s.threshold[2], s.scale[2], s.scale[1], s.nodes, s.slots, s.classes, s.hops, each, row_stride, trial_stride,
+        WIDTH=s.width, TILE=_tile(s.width), HAS_B1=at.has("b1"), HAS_B2=at.has("b2"), SERIES=series, **shape,
     )  # fmt: skip
+    if series and s.plan.mixer is not Mixer.FIXED:
+        shape.update(TUNED["series_backward"])
+        each = _each(s, shape["ROWS"])
+        channels.series_backward[(triton.cdiv(s.hops * s.channels, 64), PIECES, s.slots)](
+            s.sweep, s.z, s.partial_coefficients, s.nodes, s.slots, s.hops, each, **shape
+        )
 
 
 def first_backward(s: State, signal: Tensor, row_stride: int, trial_stride: int) -> None:
@@ -260,8 +266,8 @@ def layer_forward(s: State, layer: int, moved: Tensor) -> None:
     site, calls, place = _after(s, layer)
     wide.layer_forward[(triton.cdiv(s.nodes, 64), s.slots)](
         moved, s.begin, s.small, s.layout.size, s.layout.at("hops"), layer, s.plan.depth, s.leans, s.teleport, s.key[site], s.epoch,
-        s.threshold[site], s.scale[site], s.inside[layer], s.signals[layer + 1], s.nodes, s.slots,
-        WIDTH=s.width, CALLS=calls, PLACE=place, PRECISION=PRECISION,
+        s.threshold[site], s.scale[site], calls, place, s.inside[layer], s.signals[layer + 1], s.nodes, s.slots,
+        WIDTH=s.width, PRECISION=PRECISION,
     )  # fmt: skip
 
 
