@@ -85,6 +85,7 @@ _LATER = (
     "nn",
     "report",
     "spectral",
+    "study",
     "testing",
     "theory",
     "train",
