@@ -23,6 +23,7 @@ from unspool.study.trial import Trial
 from unspool.train.plan import Select, Stop
 from unspool.train.repeat import run_seed
 
+_known = {}  # runs alone, by trial
 SMALL = {"hidden": 5, "depth": 2}
 
 
@@ -59,7 +60,8 @@ def alone(trial, task):
 
 
 def check(trial, result, task):
-    run = alone(trial, task)
+    run = _known.setdefault(trial, None) or alone(trial, task)
+    _known[trial] = run
     assert (result.epoch, result.epochs, result.reason) == (run.best.epoch, len(run.history), run.reason)
     assert (result.valid_score, result.test_score) == (run.best.valid_score, run.best.test_score)
     assert result.train_loss == pytest.approx(run.best.train_loss, rel=1e-9)
@@ -170,9 +172,11 @@ def test_bad_settings_fail_alone(task, provide):
     good = Trial(us.models.MLP, {"hidden": 4, "dropout": 0.5}, train.Plan(epochs=3))
     bad = [Trial(us.models.MLP, {"hidden": 4, "dropout": 1.5}), Trial(us.models.MLP, {"hidden": -1})]
     foreign = Trial(us.models.MLP, {"hidden": 4, "dropout": 0.5}, train.Plan(decay={"first": 0.1}, epochs=3))
+    groupless = Trial(Noisy, plan=train.Plan(decay={"first": 0.1}))
     notebook = Notebook()
-    train_trials([bad[0], good, bad[1], foreign], provide, notebook)
+    train_trials([bad[0], good, bad[1], foreign, groupless], provide, notebook)
     assert set(notebook.results) == {good, foreign}
+    assert "no parameter_groups()" in notebook.failures[groupless]
     assert "dropout rate 1.5" in notebook.failures[bad[0]]
     assert "hidden=-1" in notebook.failures[bad[1]]
 
@@ -286,4 +290,5 @@ def test_bad_numbers(provide):
 
 
 def test_packs_of_one(provide):
-    assert isinstance(open_pack([provide(Trial(us.models.PPNP))]), Alone)
+    assert isinstance(open_pack([provide(Trial(us.models.MLP))]), Alone)
+    assert isinstance(open_pack([provide(Trial(us.models.MLP))] * 2), Stacked)

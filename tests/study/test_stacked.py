@@ -167,8 +167,7 @@ def test_other_losses(loss, task):
     trials = [Trial(us.models.MLP, plan=train.Plan(epochs=3), seed=s) for s in range(3)]
     with doubles():
         members = [Member(t, t.build(int(task.x.shape[1]), 1), other) for t in trials]
-        pack = open_pack(members[:1])
-        assert isinstance(pack, Stacked)
+        assert isinstance(open_pack(members), Stacked)
         found = Stacked(members).advance(3)
         for i, trial in enumerate(trials):
             build = lambda t=trial: t.model(int(task.x.shape[1]), 1)  # noqa: E731

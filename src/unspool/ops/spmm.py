@@ -49,6 +49,14 @@ def _fold(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Te
 
 def _one_by_one(op: Any, trials: int, in_dims: tuple[int | None, ...], args: tuple[Tensor, ...]) -> Tensor:
     """Trials whose matrices differ in their entries (dropout on sparse features) share no product."""
+    x = args[-1]
+    if x.is_cuda:
+        from unspool.ops.kernels import cuda
+
+        values, signals = args[2], x if in_dims[-1] is None else x.movedim(in_dims[-1], 0)
+        values = values.expand(trials, -1) if in_dims[2] is None else values.movedim(in_dims[2], 0)
+        signals = signals.expand(trials, *signals.shape) if in_dims[-1] is None else signals
+        return cuda.product_each(args[0], args[1], values, signals)
     each = [
         op(*(a if dim is None else a.select(dim, t) for a, dim in zip(args, in_dims, strict=True)))
         for t in range(trials)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -50,7 +51,7 @@ class Alone:
             return
         (member,) = members
         self._device = member.task.target.device
-        model = member.model.to(self._device)
+        model = copy.deepcopy(member.model).to(self._device)  # members stay as they are: a pack may be opened again
         self._epochs = Epochs(model, make_optimiser(member.trial.plan, model), member.task, member.trial.plan)
         with self._own_generator():
             torch.manual_seed(member.trial.seed)

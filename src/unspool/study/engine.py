@@ -15,7 +15,7 @@ from unspool.study.groups import signature, sort_trials
 from unspool.study.ledger import Ledger
 from unspool.study.pack import Member, Pack
 from unspool.study.progress import Clock, Progress
-from unspool.study.queue import Queue
+from unspool.study.queue import Queue, Ready
 from unspool.study.room import slots_for
 from unspool.study.trial import Result, Trial
 from unspool.train.epochs import few_threads
@@ -109,8 +109,8 @@ class _Engine:
                 self.interrupted = lambda: interrupt.asked
                 for group in sort_trials(self.trials, self.provide):
                     queue = Queue(group, self.claim, self.build)
-                    while (first := queue.first()) is not None:
-                        self._run_like(first, queue)
+                    while (ready := queue.first()) is not None:
+                        self._run_like(*ready, queue)
         except _TimeIsUp:
             pass
         finally:
@@ -126,10 +126,11 @@ class _Engine:
             self.clock.total -= len(wanted) - len(got)
         return got
 
-    def build(self, trial: Trial) -> Member | None:
-        """The trial, ready; None if it cannot be built, which the ledger is told."""
+    def build(self, trial: Trial) -> Ready | None:
+        """The trial, ready, and its signature; None if it cannot be built, which the ledger is told."""
         try:
-            return self.provide(trial)
+            member = self.provide(trial)
+            return member, signature(member)
         except Exception as problem:
             self._fail(trial, problem)
             return None
@@ -154,9 +155,8 @@ class _Engine:
 
     # -- one signature ---------------------------------------------------------------------------------------------
 
-    def _run_like(self, first: Member, queue: Queue) -> None:
+    def _run_like(self, first: Member, alike: Hashable, queue: Queue) -> None:
         """Train trials that fit together with the first, until there are none or their pack breaks."""
-        alike = signature(first)
         running: list[Course | None] = []
         try:
             with few_threads(first.task):
@@ -201,15 +201,15 @@ class _Engine:
                     running[slot] = None
             if ended:
                 self._finish(ended)
-                pack = self._refill(pack, running, queue, alike)
+                pack = self._refill(pack, kind, running, queue, alike)
             self.clock.tell(sum(c is not None for c in running), at_once=bool(ended))
 
     def _chunk(self, kind: str, busy: list[tuple[int, Course]]) -> int:
         chunk = CHUNKS.get(kind, CHUNKS["cpu"]) if self.chunk is None else self.chunk
         return min(chunk, max(course.left for _, course in busy))
 
-    def _refill(self, pack: Pack, running: list[Course | None], queue: Queue, alike: Hashable) -> Pack:
-        """New trials into empty slots; a smaller pack where half of them stay empty."""
+    def _refill(self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable) -> Pack:
+        """New trials into empty slots; a smaller pack where too many of them stay empty."""
         empty = [i for i, course in enumerate(running) if course is None]
         fresh = queue.some(len(empty), alike)
         for slot, member in zip(empty, fresh, strict=False):
@@ -217,7 +217,9 @@ class _Engine:
         if fresh:
             _guarded(pack.put, empty[: len(fresh)], fresh)
         busy = [i for i, course in enumerate(running) if course is not None]
-        if not busy or len(busy) > pack.slots // 2:
+        # On a GPU a smaller pack is captured anew and an idle slot costs little; on the CPU it is the other way round.
+        few = pack.slots // 2 if kind == "cuda" else pack.slots - 1
+        if not busy or len(busy) > few:
             return pack
         pack = _guarded(pack.shrunk, busy)
         running[:] = [running[i] for i in busy]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 
-from unspool.study.groups import signature
 from unspool.study.pack import Member
 from unspool.study.trial import Trial
 
 #: Trials that are offered at once, at least: asking for each alone would make the store busy.
 OFFER = 64
+#: A trial that can begin, and what others must agree in to share its pack.
+Ready = tuple[Member, Hashable]
 
 
 class Queue:
@@ -19,17 +20,20 @@ class Queue:
     Args:
         trials: in their order.
         claim: which of some trials may be trained here, up to a number.
-        build: a trial made ready, or None if it could not be.
+        build: a trial made ready, with its signature; None if that failed.
 
     Example:
         >>> import unspool as us
         >>> from unspool import datasets, train
+        >>> from unspool.study.groups import signature
         >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
         >>> task = train.Task.of(data)
-        >>> build = lambda trial: Member(trial, trial.build(data.features.shape[1], 2), task)
+        >>> def build(trial):
+        ...     member = Member(trial, trial.build(data.features.shape[1], 2), task)
+        ...     return member, signature(member)
         >>> queue = Queue([Trial(us.models.MLP, seed=s) for s in range(3)], lambda some, n: list(some)[:n], build)
-        >>> first = queue.first()
-        >>> first.trial.seed, [m.trial.seed for m in queue.some(5, signature(first))], queue.first()
+        >>> first, alike = queue.first()
+        >>> first.trial.seed, [m.trial.seed for m in queue.some(5, alike)], queue.first()
         (0, [1, 2], None)
     """
 
@@ -37,7 +41,7 @@ class Queue:
         self,
         trials: Sequence[Trial],
         claim: Callable[[Sequence[Trial], int], list[Trial]],
-        build: Callable[[Trial], Member | None],
+        build: Callable[[Trial], Ready | None],
     ) -> None:
         self._claim, self._build = claim, build
         self._waiting = deque(trials)
@@ -49,23 +53,23 @@ class Queue:
         """The most that may still come."""
         return len(self._waiting) + len(self._claimed) + len(self._passed_over)
 
-    def first(self) -> Member | None:
-        """The next trial of whatever kind."""
+    def first(self) -> Ready | None:
+        """The next trial of whatever kind, and its signature."""
         self._claimed.extend(self._passed_over)
         self._passed_over = []
         while (trial := self._next(1)) is not None:
-            if (member := self._build(trial)) is not None:
-                return member
+            if (ready := self._build(trial)) is not None:
+                return ready
         return None
 
     def some(self, count: int, alike: Hashable) -> list[Member]:
         """Up to ``count`` trials of this signature; others are kept for later."""
         found: list[Member] = []
         while len(found) < count and (trial := self._next(count - len(found))) is not None:
-            if (member := self._build(trial)) is None:
+            if (ready := self._build(trial)) is None:
                 continue
-            if signature(member) == alike:
-                found.append(member)
+            if ready[1] == alike:
+                found.append(ready[0])
             else:
                 self._passed_over.append(trial)
         return found

@@ -169,6 +169,8 @@ class Stacked:
         try:
             with torch.cuda.graph(graph, stream=self._stream):
                 self._epoch()
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError:  # a part that looks at values: it runs as it is written
             self._willing = False
             self._adam.zero_grad()

@@ -163,3 +163,46 @@ def step(
         )  # fmt: skip
         if pieces:
             _hubs[(pieces, blocks)](csr.hubs, pieces, partial, *ends, width, scale, TOGETHER=16, **flags, **tile)
+
+
+@triton.jit
+def _rows_each(
+    crow,
+    col,
+    val,
+    y,
+    out,
+    rows,
+    entries,
+    inner,
+    width,
+    NEIGHBOURS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    ACC: tl.constexpr,
+):
+    """One row of one trial: trials share the pattern of the matrix, not its values."""
+    row, trial = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    mask = cols < width
+    first = tl.load(crow + row)
+    last = tl.load(crow + row + 1)
+    own = y + trial * inner * width
+    total = _sum_entries(col, val + trial * entries, own, first, last, cols, mask, width, NEIGHBOURS, COLUMNS, ACC)
+    tl.store(out + (trial * rows + row) * width + cols, total.to(out.dtype.element_ty), mask=mask)
+
+
+def product_each(crow: Tensor, col: Tensor, val: Tensor, y: Tensor) -> Tensor:
+    """M_t y_t for matrices of one pattern: values (trials, entries), signals (trials, columns of M, width)."""
+    trials, inner, width = y.shape
+    rows = crow.numel() - 1
+    out = torch.empty(trials, rows, width, device=y.device, dtype=y.dtype)
+    if out.numel() == 0:
+        return out
+    columns = min(max(triton.next_power_of_2(width), 16), 256)
+    wide = tl.float64 if y.dtype == torch.float64 else tl.float32
+    with torch.cuda.device(y.device):
+        _rows_each[(rows, triton.cdiv(width, columns), trials)](
+            crow, col, val.contiguous(), y.contiguous(), out, rows, val.shape[1], inner, width,
+            NEIGHBOURS=8 if columns <= 64 else 2, COLUMNS=columns, ACC=wide, num_warps=1,
+        )  # fmt: skip
+    return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -74,6 +74,11 @@ class Blueprint:
     first: str
     parts: tuple[tuple[str, str], ...]
     sites: tuple[Site | None, Site | None, Site | None]
+
+    @property
+    def shape(self) -> Blueprint:
+        """What must agree within a pack: everything, but for depth where zero coefficients can stand for missing hops."""
+        return replace(self, depth=0) if self.middle in (Middle.SERIES, Middle.JUMPS) else self
 
     def part(self, role: str) -> str | None:
         """The name of the parameter with this role, if the model has one."""
@@ -190,7 +195,14 @@ def _hidden(model: Any, middle: Middle, depth: int, hops: str, between: Site) ->
     parts = {"b1": "p_pre.layers.0.bias", "hops": hops, "head": "p_pos.1.weight", "last": "p_pos.1.bias"}
     sites = (Site("p_pre.dropout"), between, Site("p_pos.0"))
     return Blueprint(
-        middle, Mixer.FIXED, width, model.out_features, depth, "p_pre.layers.0.weight", tuple(sorted(parts.items())), sites
+        middle,
+        Mixer.FIXED,
+        width,
+        model.out_features,
+        depth,
+        "p_pre.layers.0.weight",
+        tuple(sorted(parts.items())),
+        sites,
     )
 
 

@@ -9,9 +9,9 @@ import triton
 from torch import Tensor
 
 from unspool.ops.kernels import cuda as sparse
-from unspool.ops.kernels import packed_channels as channels
-from unspool.ops.kernels import packed_features as first
-from unspool.ops.kernels import packed_wide as wide
+from unspool.ops.kernels import channels_cuda as channels
+from unspool.ops.kernels import features_cuda as first
+from unspool.ops.kernels import wide_cuda as wide
 from unspool.study.fast.blueprint import Middle, Mixer
 from unspool.study.fast.state import PIECES, State
 
@@ -93,7 +93,9 @@ def middle(s: State, signal: Tensor) -> None:
 def hop(csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None) -> None:
     """out = A y + base, all trials side by side."""
     rows = y.shape[0]
-    sparse.step(csr, y.view(rows, -1), out.view(rows, -1), 1.0, None if base is None else base.view(rows, -1), None, None)
+    sparse.step(
+        csr, y.view(rows, -1), out.view(rows, -1), 1.0, None if base is None else base.view(rows, -1), None, None
+    )
 
 
 def gates(s: State, out: Tensor) -> None:
@@ -192,8 +194,6 @@ def begin_step(s: State) -> None:
     channels.begin_step[(triton.cdiv(s.slots, block),)](
         s.epoch, s.rate, s.step_size, s.root, s.now, s.ring, s.turn, s.slots, BLOCK=block, LOG1=math.log(0.9), LOG2=math.log(0.999),
     )  # fmt: skip
-
-
 
 
 # -- hidden channels: JKNet and GCNII ----------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ class Flow:
         """Make what the way needs."""
         raise NotImplementedError
 
+    def held(self, s: State) -> list[tuple[Tensor, int]]:
+        """Signals that stay zero where a trial has no training node, and must be cleared for the next; their trial dimension."""
+        return [(s.grad, 1)]
+
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
         """Outputs with dropout, outputs without; shape (nodes, trials, channels)."""
         raise NotImplementedError
@@ -32,11 +36,9 @@ class Flow:
         raise NotImplementedError
 
 
-def _new(s: State, *shape: int) -> Tensor:
-    return torch.zeros(*shape, dtype=s.shared.x.dtype, device=s.shared.x.device)
-
-
-def _back_hops(s: State, steps: ModuleType, y: Tensor, bases: Sequence[Tensor | None], turns: Sequence[Tensor]) -> Tensor:
+def _back_hops(
+    s: State, steps: ModuleType, y: Tensor, bases: Sequence[Tensor | None], turns: Sequence[Tensor]
+) -> Tensor:
     for k, base in enumerate(bases):
         out = turns[k % 2]
         steps.hop(s.shared.transpose, y, out, base)
@@ -48,22 +50,25 @@ class _Perceptron(Flow):
     """Two layers, then hops on class channels."""
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         t, n, c = s.slots, s.nodes, s.channels
-        s.z = _new(s, n, t, 2, c)
-        s.hidden, s.grad_hidden = _new(s, t, n, s.width), _new(s, t, n, s.width)
-        s.pages = _new(s, s.hops, n, t, 2, c)  # z cₖ for a series, Aᵏ z for gates
-        s.sweep = _new(s, s.hops, n, t, c)
-        s.turns = [_new(s, n, t, 2, c) for _ in range(2)]
+        s.z = s.floats(n, t, 2, c)
+        s.hidden, s.grad_hidden = s.floats(t, n, s.width), s.floats(t, n, s.width)
+        s.pages = s.floats(s.hops, n, t, 2, c)  # z cₖ for a series, Aᵏ z for gates
+        s.sweep = s.floats(s.hops, n, t, c)
+        s.turns = [s.floats(n, t, 2, c) for _ in range(2)]
 
 
 class Series(_Perceptron):
     """Σ Aᵏ Z cₖ by Horner's rule; back by the sweep Uₖ = Aᵀ Uₖ₋₁."""
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         super().signals(s)
         s.grad = s.sweep[0]
 
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
         if s.plan.mixer is not Mixer.FIXED:
             steps.mixture(s)
         steps.first_perceptron(s)
@@ -74,6 +79,7 @@ class Series(_Perceptron):
         return y[:, :, 0], y[:, :, 1]
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
         for k in range(s.plan.depth):
             steps.hop(s.shared.transpose, s.sweep[k], s.sweep[k + 1])
         steps.channels_backward(s, s.grad)
@@ -86,11 +92,17 @@ class Gated(_Perceptron):
     """All powers Aᵏ Z, weighed by DAGNN's gates; back by Horner's rule."""
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         super().signals(s)
-        s.grad = _new(s, s.nodes, s.slots, s.channels)
+        s.grad = s.floats(s.nodes, s.slots, s.channels)
         s.back_turns = [torch.zeros_like(s.grad) for _ in range(2)]
 
+    def held(self, s: State) -> list[tuple[Tensor, int]]:
+        """The gradient of the output, and what else is written at the training nodes only."""
+        return [(s.grad, 1), (s.sweep, 2)]
+
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
         steps.first_perceptron(s)
         s.pages[0].copy_(s.z)
         for k in range(s.plan.depth):
@@ -100,6 +112,7 @@ class Gated(_Perceptron):
         return y[:, :, 0], y[:, :, 1]
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
         steps.gates_backward(s)
         last = s.plan.depth
         dz = _back_hops(s, steps, s.sweep[last], [s.sweep[k] for k in reversed(range(last))], s.back_turns)
@@ -111,15 +124,17 @@ class Convolution(Flow):
     """A hop of hidden channels, ReLU, the second layer, a hop of class channels: GCN."""
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         t, n, c, h = s.slots, s.nodes, s.channels, s.width
-        s.z, s.hidden, s.grad = _new(s, n, t, 2, c), _new(s, t, n, h), _new(s, n, t, c)
-        s.pages = _new(s, 0)
-        s.sweep = _new(s, 0, n, t, c)
-        s.turns, s.back_turns = [_new(s, n, t, 2, c)], [_new(s, n, t, c)]
-        s.plain = [_new(s, n, t, 2, h) for _ in range(2)]
-        s.grad_hidden, s.grad_plain = _new(s, n, t, h), _new(s, n, t, h)
+        s.z, s.hidden, s.grad = s.floats(n, t, 2, c), s.floats(t, n, h), s.floats(n, t, c)
+        s.pages = s.floats(0)
+        s.sweep = s.floats(0, n, t, c)
+        s.turns, s.back_turns = [s.floats(n, t, 2, c)], [s.floats(n, t, c)]
+        s.plain = [s.floats(n, t, 2, h) for _ in range(2)]
+        s.grad_hidden, s.grad_plain = s.floats(n, t, h), s.floats(n, t, h)
 
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
         steps.first_plain(s, s.plain[0])
         steps.hop(s.shared.forward, *s.plain)
         steps.middle(s, s.plain[1])
@@ -128,6 +143,7 @@ class Convolution(Flow):
         return y[:, :, 0], y[:, :, 1]
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
         steps.hop(s.shared.transpose, s.grad, s.back_turns[0])
         steps.channels_backward(s, s.back_turns[0])
         steps.hop(s.shared.transpose, s.grad_hidden, s.grad_plain)
@@ -138,11 +154,13 @@ class Linear(Flow):
     """Hops of class channels and nothing else: SGC. Without dropout, training and evaluation see the same."""
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         t, n, c = s.slots, s.nodes, s.channels
-        s.z, s.grad = _new(s, n, t, 1, c), _new(s, n, t, c)
+        s.z, s.grad = s.floats(n, t, 1, c), s.floats(n, t, c)
         s.turns, s.back_turns = [torch.zeros_like(s.z) for _ in range(2)], [torch.zeros_like(s.grad) for _ in range(2)]
 
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
         steps.first_plain(s, s.z)
         y = s.z
         for k in range(s.plan.depth):
@@ -151,6 +169,7 @@ class Linear(Flow):
         return y[:, :, 0], y[:, :, 0]
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
         dz = _back_hops(s, steps, s.grad, [None] * s.plan.depth, s.back_turns)
         return dz, s.slots * s.channels, s.channels
 
@@ -163,16 +182,18 @@ class Jumps(Flow):
     """
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         t, n, c, h, count = s.slots, s.nodes, s.channels, s.width, s.train.shape[1]
-        s.matrices, s.begin, s.total = _new(s, t, s.hops, h, c), _new(s, 0), _new(s, 0)
-        s.signals = _new(s, s.hops, n, t, h)
-        s.pages = _new(s, s.hops, n, t, c)
-        s.turns = [_new(s, n, t, c) for _ in range(2)]
-        s.kept, s.back_rows = _new(s, t, count, h), _new(s, s.hops, t, count, h)
-        s.learnt, s.grad = _new(s, n, t, c), _new(s, n, t, c)
-        s.back_turns = [_new(s, n, t, h) for _ in range(2)]
+        s.matrices, s.begin, s.total = s.floats(t, s.hops, h, c), s.floats(0), s.floats(0)
+        s.signals = s.floats(s.hops, n, t, h)
+        s.pages = s.floats(s.hops, n, t, c)
+        s.turns = [s.floats(n, t, c) for _ in range(2)]
+        s.kept, s.back_rows = s.floats(t, count, h), s.floats(s.hops, t, count, h)
+        s.learnt, s.grad = s.floats(n, t, c), s.floats(n, t, c)
+        s.back_turns = [s.floats(n, t, h) for _ in range(2)]
 
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
         steps.jump_matrices(s)
         steps.first_hidden(s)
         seen = s.pages[s.plan.depth]
@@ -185,6 +206,7 @@ class Jumps(Flow):
         return s.learnt, seen
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
         steps.jump_back(s)
         y = s.back_turns[s.plan.depth % 2]
         y.zero_()
@@ -202,15 +224,21 @@ class Deep(Flow):
     """Layers of hidden channels that return to the first one: GCNII."""
 
     def signals(self, s: State) -> None:
+        """What it needs."""
         t, n, c, h, depth = s.slots, s.nodes, s.channels, s.width, s.plan.depth
-        s.matrices, s.pages = _new(s, 0), _new(s, 0)
-        s.begin, s.total = _new(s, n, t, 2, h), _new(s, n, t, h)
-        s.signals, s.inside = _new(s, depth + 1, n, t, 2, h), _new(s, depth, n, t, h)
-        s.moved = _new(s, n, t, 2, h)
-        s.turns, s.grad = [_new(s, n, t, 2, c)], _new(s, n, t, c)
-        s.back_turns = [_new(s, n, t, h) for _ in range(3)]
+        s.matrices, s.pages = s.floats(0), s.floats(0)
+        s.begin, s.total = s.floats(n, t, 2, h), s.floats(n, t, h)
+        s.signals, s.inside = s.floats(depth + 1, n, t, 2, h), s.floats(depth, n, t, h)
+        s.moved = s.floats(n, t, 2, h)
+        s.turns, s.grad = [s.floats(n, t, 2, c)], s.floats(n, t, c)
+        s.back_turns = [s.floats(n, t, h) for _ in range(3)]
+
+    def held(self, s: State) -> list[tuple[Tensor, int]]:
+        """The gradient of the output, and what else is written at the training nodes only."""
+        return [(s.grad, 1), (s.back_turns[2], 1)]
 
     def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
         steps.first_hidden(s)
         for layer in range(s.plan.depth):
             steps.hop(s.shared.forward, s.signals[layer], s.moved)
@@ -220,6 +248,7 @@ class Deep(Flow):
         return y[:, :, 0], y[:, :, 1]
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
         grad, moved, first = s.back_turns
         steps.head_backward(s, first)  # zero but at the training nodes
         back = first

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -13,30 +15,55 @@ from torch import Tensor
 
 from unspool.models.gcnii import IdentityMapping, logarithmic
 from unspool.ops.kernels.noise_cpu import limits
-from unspool.study.fast.blueprint import Blueprint, Middle, Mixer, dropout_at, fixed_hops
+from unspool.study.fast.blueprint import Blueprint, Middle, Mixer, blueprint, dropout_at, fixed_hops
 from unspool.study.fast.flows import FLOWS
 from unspool.study.fast.state import RING, Shared, State
 from unspool.study.pack import Member
+from unspool.train.task import Task
 
 
 class FastPack:
     """A pack of trials with equal blueprints.
 
     An epoch is the way back through the network, Adam's step, and the way forward for two networks at once: with dropout for the
-    next step, without for the evaluation of this one. On a GPU it is one CUDA graph.
+    next step, without for the evaluation of this one. On a GPU it is one CUDA graph. The numbers of a trial do not depend, in
+    any bit, on the other slots.
 
     Args:
-        plan: the blueprint of all members (the deepest, where depths differ).
-        shared: features, graph and targets on the device.
-        sets: ids of the training, validation and test nodes of each split, three tensors of shape (splits, nodes).
-        slots: how many trials.
+        members: the first trials, one per slot.
+        depth: room for hops, where trials that come later may be deeper and zeros can stand for missing ones; that of the
+            deepest member when omitted.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> from unspool.study.trial import Trial
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> trials = [Trial(us.models.UGDGNN, {"hidden": 16, "depth": k}) for k in (1, 2, 4)]
+        >>> pack = FastPack([Member(t, t.build(data.features.shape[1], 2), train.Task.of(data)) for t in trials])
+        >>> pack.advance(5).shape
+        (5, 3, 4)
     """
 
-    def __init__(self, plan: Blueprint, shared: Shared, sets: tuple[Tensor, Tensor, Tensor], slots: int) -> None:
-        self.plan, self.shared, self.sets = plan, shared, sets
-        self.state, self.flow = State(plan, shared, sets, slots), FLOWS[plan.middle]
+    def __init__(self, members: Sequence[Member], depth: int | None = None) -> None:
+        plans = [blueprint(m.model) for m in members]
+        first = plans[0]
+        if first is None or any(p is None or p.shape != first.shape for p in plans):
+            raise ValueError("a fast pack takes trials of named models whose blueprints agree; use Stacked for others")
+        deepest = max(p.depth for p in plans if p is not None)
+        room = deepest if depth is None or first.shape is first else max(depth, deepest)
+        self.plan = replace(first, depth=room)
+        self._first = members[0]
+        self.shared = Shared.of(members[0].task)
+        self.splits = _Splits(self.shared.x.device)
+        self.splits.places([m.task for m in members])
+        self._open(len(members))
+        self.put(range(len(members)), members)
+
+    def _open(self, slots: int) -> None:
+        self.state, self.flow = State(self.plan, self.shared, self.splits.sets, slots), FLOWS[self.plan.middle]
         self.flow.signals(self.state)
-        self.device = shared.x.device
+        self.device = self.shared.x.device
         self.steps = _steps(self.device)
         self._primed = False
         self._graph: Any = None
@@ -49,26 +76,29 @@ class FastPack:
 
     # -- trials in and out --------------------------------------------------------------------------------------------
 
-    def put(self, slots: Sequence[int], members: Sequence[Member], splits: Sequence[int] | None = None) -> None:
-        """Start trials anew in these slots; ``splits`` says which of the sets each one has."""
+    def put(self, slots: Sequence[int], members: Sequence[Member]) -> None:
+        """Start trials anew in these slots; whatever was there is gone."""
+        if not members:
+            return
         s = self.state
         where = torch.tensor(list(slots), device=self.device)
-        chosen = [0] * len(members) if splits is None else list(splits)
-        for name, value in _stacked(members, self.plan, s, chosen).items():
+        which = self.splits.places([m.task for m in members])
+        if self.splits.sets[0] is not s.train:  # more splits than there was room for: the tensors are new ones
+            s.train, s.valid, s.test = self.splits.sets
+            self._graph = None
+        for name, value in _stacked(members, self.plan, s, which).items():
             held, dim = s.per_trial()[name]
             held.index_copy_(dim, where, value.to(self.device, held.dtype))
         for name in ("mean", "square", "small_mean", "small_square", "epoch"):
             getattr(s, name).index_fill_(0, where, 0)
-        s.grad.index_fill_(1, where, 0)
-        if self.plan.middle is Middle.GATED:
-            s.sweep.index_fill_(2, where, 0)
-        if self.plan.middle is Middle.DEEP:
-            s.back_turns[2].index_fill_(1, where, 0)
+        for held, dim in self.flow.held(s):
+            held.index_fill_(dim, where, 0)
         self._primed = False
 
     def shrunk(self, slots: Sequence[int]) -> FastPack:
-        """A smaller pack of these slots."""
-        made = FastPack(self.plan, self.shared, self.sets, len(slots))
+        """A smaller pack of these slots, with their trials as far as they are."""
+        made = copy.copy(self)
+        made._open(len(slots))
         where = torch.tensor(list(slots), device=self.device)
         there = made.state.per_trial()
         for name, (held, dim) in self.state.per_trial().items():
@@ -144,10 +174,40 @@ def _steps(device: torch.device) -> ModuleType:
     return plain
 
 
+class _Splits:
+    """The sets of nodes of all splits that trials of a pack have, one row per split."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.known: dict[int, tuple[int, Task]] = {}  # the task is kept, so that its id stays its own
+        nothing = torch.zeros(0)
+        self.sets = (nothing, nothing, nothing)
+
+    def places(self, tasks: Sequence[Task]) -> list[int]:
+        """The row of each task; rows of new ones are added."""
+        new = {id(task): task for task in tasks if id(task) not in self.known}
+        for task in new.values():
+            self.known[id(task)] = (len(self.known), task)
+        if new:
+            everyone = [task for _, task in self.known.values()]
+            self.sets = (
+                self._rows([t.train for t in everyone]),
+                self._rows([t.valid for t in everyone]),
+                self._rows([t.test for t in everyone]),
+            )
+        return [self.known[id(task)][0] for task in tasks]
+
+    def _rows(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts)).to(self.device, torch.int32)
+
+
 def _stacked(members: Sequence[Member], plan: Blueprint, s: State, splits: Sequence[int]) -> dict[str, Tensor]:
     """The fresh state of some trials, side by side."""
     rows: list[dict[str, Tensor]] = [_fresh(m, plan, s) for m in members]
-    made = {name: torch.stack([r[name] for r in rows], dim=1 if rows[0][name].ndim == 1 and name in _SITES else 0) for name in rows[0]}
+    made = {
+        name: torch.stack([r[name] for r in rows], dim=1 if rows[0][name].ndim == 1 and name in _SITES else 0)
+        for name in rows[0]
+    }
     return {**made, "which": torch.tensor(splits, dtype=torch.int32)}
 
 

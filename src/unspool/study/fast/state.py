@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,12 +65,21 @@ class Shared:
 
     @staticmethod
     def of(task: Task) -> Shared:
-        """Made once per task and device."""
+        """That of a task; the last one is remembered, because packs of one study follow one another."""
+        if not _last or any(a is not b for a, b in zip(_last[0], (task.x, task.graph, task.target), strict=True)):
+            _last[:] = [(task.x, task.graph, task.target), Shared._made(task)]
+        return _last[1]
+
+    @staticmethod
+    def _made(task: Task) -> Shared:
         graph = task.graph.relaxed().operator
         x = task.x if isinstance(task.x, SparseFeatures) else SparseFeatures.from_tensor(task.x)
         return Shared(
             Sliced.by_node(x), Sliced.by_feature(x), graph.forward, graph.transpose, task.target.to(torch.int32), x
         )
+
+
+_last: list[Any] = []
 
 
 class State:
@@ -109,44 +117,45 @@ class State:
         x = shared.x
         self.nodes, self.features = int(x.shape[0]), int(x.shape[1])
         self.width, self.classes, self.hops = plan.width, plan.classes, plan.depth + 1
-        self.channels = max(4, 1 << math.ceil(math.log2(plan.classes))) if plan.classes > 1 else 4
+        self.channels = max(4, 1 << (plan.classes - 1).bit_length())
         self.nets = 1 if plan.middle is Middle.LINEAR else 2
         self._parameters()
-        self._masks()
+        self._course()
+
+    def floats(self, *shape: int) -> Tensor:
+        """Zeros like the features."""
+        return torch.zeros(shape, dtype=self.shared.x.dtype, device=self.shared.x.device)
+
+    def whole(self, *shape: int) -> Tensor:
+        """Whole numbers, zero."""
+        return torch.zeros(shape, dtype=torch.int32, device=self.shared.x.device)
 
     def _parameters(self) -> None:
-        t, like = self.slots, {"dtype": self.shared.x.dtype, "device": self.shared.x.device}
-        where = {"device": like["device"]}
-        self.weight, self.mean, self.square = (torch.zeros(t, self.features, self.width, **like) for _ in range(3))
-        self.small, self.small_mean, self.small_square = (torch.zeros(t, self.layout.size, **like) for _ in range(3))
-        self.partial = torch.zeros(PIECES + 1, t, self.layout.size, **like)
+        t, size = self.slots, self.layout.size
+        self.weight, self.mean, self.square = (self.floats(t, self.features, self.width) for _ in range(3))
+        self.small, self.small_mean, self.small_square = (self.floats(t, size) for _ in range(3))
+        self.partial = self.floats(PIECES + 1, t, size)
+        self.pieces = self.floats(t, self.shared.by_feature.pieces, self.width)
         roles = list(self.layout.places)
-        index = [torch.full((self.layout.sizes[r],), i, dtype=torch.int32) for i, r in enumerate(roles)]
-        self.group = torch.cat([*index, torch.zeros(1 if not roles else 0, dtype=torch.int32)]).to(**where)
-        self.pieces = torch.zeros(t, self.shared.by_feature.pieces, self.width, **like)
-        self.decay = torch.zeros(t, **like)
-        self.small_decay = torch.zeros(t, max(len(roles), 1), **like)
-        self.rate = torch.zeros(t, dtype=torch.float64, **where)
-        self.step_size, self.root = torch.zeros(t, **like), torch.zeros(t, **like)
-        self.epoch = torch.zeros(t, dtype=torch.int32, **where)
-        self.depth = torch.zeros(t, dtype=torch.int32, **where)
-        self.which = torch.zeros(t, dtype=torch.int32, **where)
-        self.key = torch.zeros(3, t, dtype=torch.int32, **where)
-        self.threshold = torch.full((3, t), -(2**15), dtype=torch.int32, **where)
-        self.scale = torch.ones(3, t, **like)
-        self.coefficients = torch.zeros(t, self.hops, self.channels, self.channels, **like)
-        self.partial_coefficients = torch.zeros(PIECES, t, self.hops, self.channels, self.channels, **like)
+        groups = [self.whole(self.layout.sizes[role]) + i for i, role in enumerate(roles)]
+        self.group = torch.cat(groups).int() if roles else self.whole(1)
+        self.decay, self.small_decay = self.floats(t), self.floats(t, max(len(roles), 1))
+        self.coefficients = self.floats(t, self.hops, self.channels, self.channels)
+        self.partial_coefficients = self.floats(PIECES, t, self.hops, self.channels, self.channels)
         deep = self.plan.depth if self.plan.middle is Middle.DEEP else 0
-        self.leans, self.teleport = torch.zeros(t, deep, **like), torch.zeros(t, **like)
-        self.now = torch.zeros(t, **like)
-        self.ring = torch.zeros(RING, t, 4, **like)
-        self.turn = torch.zeros((), dtype=torch.int32, **where)
+        self.leans, self.teleport = self.floats(t, deep), self.floats(t)
 
-    def _masks(self) -> None:
-        drops = self.slots if self.nets == 2 else 0
-        words = {"dtype": torch.int32, "device": self.shared.x.device}
-        self.bits = torch.zeros(drops, self.shared.by_node.steps, **words)
-        self.bits_back = torch.zeros(drops, self.shared.by_feature.steps, **words)
+    def _course(self) -> None:
+        """Where each trial is, what its dropout hashes, and its numbers."""
+        t = self.slots
+        self.rate = self.floats(t).double()
+        self.step_size, self.root = self.floats(t), self.floats(t)
+        self.epoch, self.depth, self.which = self.whole(t), self.whole(t), self.whole(t)
+        self.key, self.threshold, self.scale = self.whole(3, t), self.whole(3, t) - 2**15, self.floats(3, t) + 1
+        drops = t if self.nets == 2 else 0
+        self.bits = self.whole(drops, self.shared.by_node.steps)
+        self.bits_back = self.whole(drops, self.shared.by_feature.steps)
+        self.now, self.ring, self.turn = self.floats(t), self.floats(RING, t, 4), self.whole()
 
     def per_trial(self) -> dict[str, tuple[Tensor, int]]:
         """What belongs to a trial and must move with it: each tensor and its dimension of trials."""
@@ -156,10 +165,3 @@ class State:
         )  # fmt: skip
         held = {name: (getattr(self, name), 0) for name in names}
         return {**held, **{name: (getattr(self, name), 1) for name in ("key", "threshold", "scale")}}
-
-    @property
-    def bytes(self) -> int:
-        """Of all tensors."""
-        found = [v for v in vars(self).values() if isinstance(v, Tensor)]
-        found += [v for held in vars(self).values() if isinstance(held, list) for v in held]  # type: ignore[misc]
-        return sum(v.numel() * v.element_size() for v in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.packed_features import site_word, sums, survives
+from unspool.ops.kernels.features_cuda import site_word, sums, survives
 
 
 @triton.jit

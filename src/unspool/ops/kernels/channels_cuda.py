@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.packed_features import adam_step, site_word, survives
+from unspool.ops.kernels.features_cuda import adam_step, site_word, survives
 
 
 @triton.jit
@@ -51,7 +51,7 @@ def _look(
         loss += each
         best = tl.argmax(logits, axis=1, tie_break_left=True)
         # Trap: where an output is NaN no comparison holds, and the first class is not a prediction.
-        hits += tl.where(there & (best == label) & (each == each), 1.0, 0.0)
+        hits += tl.where(there & (best == label) & (each < float("inf")), 1.0, 0.0)
     return tl.sum(loss, axis=0), tl.sum(hits, axis=0)
 
 

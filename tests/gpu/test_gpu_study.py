@@ -1,0 +1,95 @@
+"""Packs on a GPU: the fast kernels against single runs, and against themselves in other company."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+from study.fast_cases import CASES, alone, members_of, task_of
+
+from unspool import datasets, models, study, train
+from unspool.study.fast import FastPack
+from unspool.study.stacked import Stacked
+
+EPOCHS = 20
+
+
+@pytest.fixture(scope="module")
+def provide():
+    return study.Provider(datasets.load("citeseer"), "cuda")
+
+
+def trials(name, count, **more):
+    settings = {"depth": {"GCN": 2, "SGC": 2}.get(name, 6), **more}
+    if name != "SGC":
+        settings.setdefault("dropout", 0.5)
+    plan = train.Plan(rate=0.01, decay=5e-4, epochs=40)
+    return [study.Trial(getattr(models, name), settings, plan, seed, normalise_rows=True) for seed in range(count)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_packs_give_what_single_runs_give(name):
+    members = members_of(name, task_of(device="cuda"))
+    found = FastPack(members).advance(EPOCHS)
+    for slot, member in enumerate(members):
+        np.testing.assert_allclose(found[:, slot, :2], alone(member, EPOCHS)[:, :2], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "MLP"])
+def test_real_data_gives_what_single_runs_give(name, provide):
+    members = [provide(t) for t in trials(name, 3)]
+    found = FastPack(members).advance(EPOCHS)
+    for slot, member in enumerate(members):
+        np.testing.assert_allclose(found[:, slot, :2], alone(member, EPOCHS)[:, :2], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "MLP"])
+def test_company_changes_no_bit(name, provide):
+    some = [provide(t) for t in trials(name, 7)]
+    one, seven = FastPack(some[:1]).advance(EPOCHS), FastPack(some).advance(EPOCHS)
+    np.testing.assert_array_equal(one[:, 0], seven[:, 0])
+    many = FastPack(some[::-1] * (700 // 7 if name in ("SGC", "GCN", "UGDGNN") else 10)).advance(EPOCHS)
+    np.testing.assert_array_equal(many[:, 6], seven[:, 0])
+    np.testing.assert_array_equal(many[:, 0], seven[:, 6])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refilled_and_smaller_packs_go_on(name):
+    members = members_of(name, task_of(device="cuda"))
+    fresh = FastPack(members).advance(EPOCHS)
+    pack = FastPack(members)
+    pack.advance(7)
+    pack.put([1], [members[2]])
+    after = pack.advance(EPOCHS)
+    np.testing.assert_array_equal(after[:, 1], fresh[:, 2])
+    np.testing.assert_array_equal(after[: EPOCHS - 7, 0], fresh[7:, 0])
+    np.testing.assert_array_equal(pack.shrunk([0]).advance(3)[:, 0], FastPackAgain(members, 7 + EPOCHS, 3))
+
+
+def FastPackAgain(members, before, epochs):
+    pack = FastPack(members)
+    pack.advance(before)
+    return pack.advance(epochs)[:, 0]
+
+
+@pytest.mark.parametrize("name", ["GCN", "UGDGNN", "AirGNN"])
+def test_stacks_give_what_single_runs_give(name, provide):
+    members = [provide(t) for t in trials(name, 3)]
+    found = Stacked(members).advance(10)
+    for slot, member in enumerate(members):
+        np.testing.assert_allclose(found[:, slot, :2], alone(member, 10)[:, :2], rtol=1e-4)
+
+
+def test_a_whole_study_runs_on_the_gpu(tmp_path):
+    space = study.grid(models.UGDGNN, models.GCN, models.AirGNN, seed=range(2), dropout=[0.2, 0.5], epochs=30)
+    found = study.run(space, "citeseer", store=tmp_path / "s.db", device="cuda")
+    assert len(found.table) == 12
+    again = study.run(space, "citeseer", store=tmp_path / "t.db", device="cuda", most=3)
+    first, second = ({r.key: r.result for r in s.rows} for s in (found, again))
+    for key, result in first.items():
+        assert second[key].epoch == result.epoch
+        assert second[key].valid_loss == pytest.approx(result.valid_loss, rel=1e-4)

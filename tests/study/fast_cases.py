@@ -1,0 +1,53 @@
+"""Small trials of every model that has fast kernels, and how they go alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from unspool import datasets, models, train
+from unspool.ops.features import SparseFeatures
+from unspool.study import Member, Trial
+
+CASES = {
+    "UGDGNN": {"depth": (4, 2, 4)}, "GPRGNN": {"depth": (3, 3, 1), "teleport": (0.1, 0.5, 0.9)},
+    "APPNP": {"depth": (3, 2, 3), "teleport": (0.1, 0.2, 0.3)}, "DAGNN": {"depth": (3, 3, 3)}, "GCN": {}, "SGC": {}, "MLP": {},
+    "JKNet": {"depth": (3, 1, 3)}, "GCNII": {"depth": (4, 4, 4), "teleport": (0.1, 0.2, 0.5), "strength": (0.5, 1.0, 0.2)},
+}  # fmt: skip
+
+
+def task_of(seed: int = 0, device: str = "cpu") -> train.Task:
+    """A graph of 90 nodes with sparse features, in torch's default dtype."""
+    data = datasets.contextual_sbm(nodes=90, classes=3, seed=0)
+    dtype = torch.get_default_dtype()
+    x = data.features if isinstance(data.features, torch.Tensor) else data.features.to_dense()
+    x = (x * (x > 0.3)).to(dtype)
+    split = datasets.splits.per_class(data.labels, train=6, valid=8, seed=seed)
+    graph = data.graph.to(dtype)
+    return train.Task(
+        SparseFeatures.from_tensor(x), graph, data.labels, split.train, split.valid, split.test
+    ).to(device)  # fmt: skip
+
+
+def members_of(name: str, task: train.Task, rates: tuple[float, ...] = (0.01, 0.02, 0.05)) -> list[Member]:
+    """Three trials that differ in everything that may differ within a pack."""
+    kind, found = getattr(models, name), []
+    for i in range(3):
+        settings = {word: values[i] for word, values in CASES[name].items()}
+        if name != "SGC":
+            settings.update(hidden=16, dropout=(0.5, 0.2, 0.0)[i])
+        plan = train.Plan(rate=rates[i], decay=(5e-4, 0.0, 1e-2)[i], epochs=20)
+        trial = Trial(kind, settings, plan, seed=i)
+        found.append(Member(trial, trial.build(task.x.shape[1], 3), task))
+    return found
+
+
+def alone(member: Member, epochs: int) -> np.ndarray:
+    """The numbers of the first epochs when a trial is trained by ``train.fit``."""
+    trial, task = member.trial, member.task
+    plan = train.Plan(rate=trial.plan.rate, decay=trial.plan.decay, epochs=epochs)
+    outputs = int(task.target.max()) + 1
+    _, run = train.run_seed(
+        lambda: trial.model(task.x.shape[1], outputs, **trial.settings), trial.seed, task, plan
+    )  # fmt: skip
+    return np.array([epoch.to_list()[1:] for epoch in run.history])
