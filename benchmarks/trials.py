@@ -33,7 +33,7 @@ import torch
 from torch.nn import functional
 
 from models import _machine
-from unspool import datasets, models, study, train
+from unspool import models, study, train
 from unspool.study.fast import FastPack
 
 NAMES = ("UGDGNN", "APPNP", "GPRGNN", "JKNet", "DAGNN", "GCN", "SGC", "GCNII")
@@ -126,7 +126,9 @@ def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, ob
     first = provide(trials_of(name, 1)[0])
     x = first.task.x
     dense = x.to_dense() if not isinstance(x, torch.Tensor) else x
-    slow = theirs(name, first, dense, provide.data.edge_index.to(device), arguments.pyg_epochs)
+    csr, row = first.task.graph.operator.forward, first.task.graph.operator.rows()
+    edges = torch.stack([csr.col.long(), row])[:, csr.col != row]  # as PyG's users have them: both directions, no loops
+    slow = theirs(name, first, dense, edges, arguments.pyg_epochs)
     del dense
     if device == "cuda":
         torch.cuda.empty_cache()

@@ -10,12 +10,13 @@ if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
 from study.fast_cases import CASES, alone, members_of, task_of
-
 from unspool import datasets, models, study, train
 from unspool.study.fast import FastPack
 from unspool.study.stacked import Stacked
 
 EPOCHS = 20
+#: Against other kernels. Adam turns the sign of a gradient that is nearly zero into a whole step, so rounding grows from epoch to epoch.
+NEAR = 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,9 @@ def test_real_data_gives_what_single_runs_give(name, provide):
     members = [provide(t) for t in trials(name, 3)]
     found = FastPack(members).advance(EPOCHS)
     for slot, member in enumerate(members):
-        np.testing.assert_allclose(found[:, slot, :2], alone(member, EPOCHS)[:, :2], rtol=1e-4)
+        single = alone(member, EPOCHS)
+        np.testing.assert_allclose(found[:10, slot, :2], single[:10, :2], rtol=1e-4)
+        np.testing.assert_allclose(found[:, slot, :2], single[:, :2], rtol=NEAR)
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n != "MLP"])
@@ -67,13 +70,8 @@ def test_refilled_and_smaller_packs_go_on(name):
     after = pack.advance(EPOCHS)
     np.testing.assert_array_equal(after[:, 1], fresh[:, 2])
     np.testing.assert_array_equal(after[: EPOCHS - 7, 0], fresh[7:, 0])
-    np.testing.assert_array_equal(pack.shrunk([0]).advance(3)[:, 0], FastPackAgain(members, 7 + EPOCHS, 3))
-
-
-def FastPackAgain(members, before, epochs):
-    pack = FastPack(members)
-    pack.advance(before)
-    return pack.advance(epochs)[:, 0]
+    whole = FastPack(members).advance(10 + EPOCHS)
+    np.testing.assert_array_equal(pack.shrunk([0]).advance(3)[:, 0], whole[-3:, 0])
 
 
 @pytest.mark.parametrize("name", ["GCN", "UGDGNN", "AirGNN"])

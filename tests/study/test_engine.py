@@ -12,12 +12,11 @@ import unspool as us
 from reference.cases import doubles
 from unspool import datasets, train
 from unspool.study import engine
-from unspool.study.alone import Alone
 from unspool.study.course import Course
 from unspool.study.engine import train_trials
-from unspool.study.groups import open_pack
 from unspool.study.ledger import Notebook
 from unspool.study.pack import Member
+from unspool.study.room import _fitting, _resident_peak, slots_for
 from unspool.study.stacked import Stacked
 from unspool.study.trial import Trial
 from unspool.train.plan import Select, Stop
@@ -60,8 +59,7 @@ def alone(trial, task):
 
 
 def check(trial, result, task):
-    run = _known.setdefault(trial, None) or alone(trial, task)
-    _known[trial] = run
+    run = _known[trial] = _known.get(trial) or alone(trial, task)
     assert (result.epoch, result.epochs, result.reason) == (run.best.epoch, len(run.history), run.reason)
     assert (result.valid_score, result.test_score) == (run.best.valid_score, run.best.test_score)
     assert result.train_loss == pytest.approx(run.best.train_loss, rel=1e-9)
@@ -98,8 +96,7 @@ def test_among_others_as_alone(most, chunk, order, trials, task, provide):
     notebook = Notebook()
     train_trials(trials[::order], provide, notebook, most=most, chunk=chunk)
     assert set(notebook.results) == set(trials)
-    assert not notebook.failures
-    assert not notebook.held
+    assert (notebook.failures, notebook.held) == ({}, set())
     for trial, result in notebook.results.items():
         check(trial, result, task)
         assert result.seconds > 0
@@ -259,16 +256,14 @@ def test_interrupted(kind, provide):
     finally:
         signal.signal(signal.SIGINT, before)
     assert set(notebook.results) == set(some[:2])
-    assert not notebook.held
-    assert not notebook.failures
+    assert (notebook.failures, notebook.held) == ({}, set())
 
 
 def test_time_that_is_up(provide):
     some = [Trial(us.models.MLP, plan=train.Plan(epochs=3), seed=s) for s in range(2)]
     notebook = Notebook()
     train_trials(some, provide, notebook, seconds=0.0)
-    assert not notebook.results
-    assert not notebook.held
+    assert (notebook.results, notebook.held) == ({}, set())
 
 
 def test_progress(trials, provide):
@@ -289,6 +284,17 @@ def test_bad_numbers(provide):
         train_trials([], provide, Notebook(), chunk=0)
 
 
-def test_packs_of_one(provide):
-    assert isinstance(open_pack([provide(Trial(us.models.MLP))]), Alone)
-    assert isinstance(open_pack([provide(Trial(us.models.MLP))] * 2), Stacked)
+def test_slots_fit_into_memory(provide):
+    assert _fitting(100, 2, 6, (20.0, 60.0), 1000.0) == 80  # ten bytes each, four fifths of a thousand
+    assert _fitting(30, 2, 6, (20.0, 60.0), 1000.0) == 30
+    assert _fitting(100, 2, 6, (2000.0, 6000.0), 1000.0) == 1
+    assert _fitting(100, 2, 6, None, 1000.0) == 100
+    member = provide(Trial(us.models.MLP, {"hidden": 4}))
+    assert slots_for(member, Stacked, 1000) == 16
+    peaks = _resident_peak(member, Stacked)
+    assert peaks is None or min(peaks) >= 0
+
+    def full(members):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    assert slots_for(member, full, 5) == 5  # small graphs are not measured

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from study.fast_cases import CASES, alone, members_of, task_of
 
+from study.fast_cases import CASES, alone, members_of, task_of
 from unspool import datasets, models
 from unspool.ops.dropout import keep_mask
 from unspool.ops.features import SparseFeatures
@@ -92,9 +92,9 @@ def test_settings_without_a_kernel_have_no_blueprint():
     free = models.UGDGNN(5, 3, mixing=models.ugdgnn.Mixing.FREE)
     for model in (free, models.GCN(5, 3, depth=3), models.GCN(5, 3, batch_norm=True), models.JKNet(5, 3, hidden=20)):
         assert blueprint(model) is None
+    stranger = Member(members_of("UGDGNN", task_of())[0].trial, free, task_of())
     with pytest.raises(ValueError, match="use Stacked"):
-        trial = members_of("UGDGNN", task_of())[0].trial
-        FastPack([Member(trial, free, task_of())])
+        FastPack([stranger])
 
 
 def test_classes_beyond_sixteen_and_frozen_weights_have_no_blueprint():

@@ -216,6 +216,15 @@ def test_what_trains_alone(trial, task):
     assert isinstance(open_pack([ready(trial, task)]), Alone)
 
 
+def test_one_trial_trains_alone_and_stays_as_it_was(task):
+    member = ready(Trial(us.models.MLP), task)
+    before = {name: value.clone() for name, value in member.model.state_dict().items()}
+    pack = open_pack([member])
+    pack.advance(3)
+    assert isinstance(pack, Alone)
+    assert all(torch.equal(value, before[name]) for name, value in member.model.state_dict().items())
+
+
 @pytest.mark.parametrize("kind", [us.models.PPNP, us.models.MLP])
 def test_alone_is_fit(kind, task):
     trials = [Trial(kind, plan=train.Plan(epochs=4, optimiser=torch.optim.SGD), seed=s) for s in (3, 4)]

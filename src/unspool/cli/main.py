@@ -13,6 +13,7 @@ import click
 import unspool
 from unspool.cli.jobs import datasets_, denoise, explain, models_, predict, train_
 from unspool.cli.sentence import sentence
+from unspool.cli.study import study
 from unspool.refusal import Refusal
 
 
@@ -116,7 +117,7 @@ def spectrum(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> 
     run(checkpoint, edges, out, as_json)
 
 
-for command in (train_, predict, explain, denoise, models_, datasets_):
+for command in (train_, predict, explain, denoise, models_, datasets_, study):
     cli.add_command(command)
 
 

@@ -12,12 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.nn import functional
 
 from unspool.nn import Dropout
 from unspool.study.adam import StackedAdam
 from unspool.study.fixed import with_fixed_hops
 from unspool.study.pack import Member
 from unspool.train.epochs import WARM_UP
+from unspool.train.loss import CrossEntropy, Loss
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
 RING = 64
@@ -135,7 +137,7 @@ class Stacked:
     def _epoch(self) -> None:
         self._skeleton.train()
         self._adam.zero_grad()
-        losses = vmap(self._train_loss)(self._learnt, self._rest, self._sets["train"])
+        losses = _losses(self._loss, *self._rows(self._outputs(), "train"))
         losses.sum().backward()
         self._adam.step()
         self._skeleton.eval()
@@ -145,23 +147,26 @@ class Stacked:
             self._ring.index_copy_(0, self._place, numbers[None])
             self._place.add_(1)
 
-    def _train_loss(self, learnt: dict[str, Tensor], rest: dict[str, Tensor], ids: Tensor) -> Tensor:
-        return self._loss.loss(*self._loss.learn(self._output(learnt, rest), ids, self._task.target))
+    def _outputs(self) -> Tensor:
+        """What every trial says about every node, shape (slots, nodes, outputs)."""
+        return vmap(self._output)(self._learnt | self._rest)
 
-    def _output(self, learnt: dict[str, Tensor], rest: dict[str, Tensor]) -> Tensor:
-        return functional_call(self._skeleton, learnt | rest, (self._task.x, self._task.graph))
+    def _output(self, held: dict[str, Tensor]) -> Tensor:
+        return functional_call(self._skeleton, held, (self._task.x, self._task.graph))
+
+    def _rows(self, outputs: Tensor, part: str) -> tuple[Tensor, Tensor]:
+        """Outputs and targets of one set of nodes, each trial's own."""
+        ids = self._sets[part]
+        return outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2])), self._task.target[ids]
 
     def _looks(self) -> tuple[Tensor, Tensor, Tensor]:
         """Validation loss, validation score and test score of every trial."""
-        outputs = vmap(self._output)(self._learnt, self._rest)
-        loss, score = vmap(self._look)(outputs, self._sets["valid"])
-        tested = self._sets["test"]
-        test = vmap(self._look)(outputs, tested)[1] if tested.numel() else torch.full_like(loss, torch.nan)
-        return loss, score, test
-
-    def _look(self, output: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        found, target = self._loss.read(output, ids), self._task.target.index_select(0, ids)
-        return self._loss.loss(found, target).double(), self._loss.score(found, target).double()
+        outputs = self._outputs()
+        valid = self._rows(outputs, "valid")
+        loss, score = _losses(self._loss, *valid).double(), _scores(self._loss, *valid).double()
+        if self._sets["test"].numel() == 0:
+            return loss, score, torch.full_like(loss, torch.nan)
+        return loss, score, _scores(self._loss, *self._rows(outputs, "test")).double()
 
     def _capture(self) -> None:
         graph = torch.cuda.CUDAGraph()
@@ -215,6 +220,22 @@ def decays(member: Member) -> dict[str, float]:
     groups = member.trial.plan.groups(member.model)
     by_object = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
     return {name: by_object[id(p)] for name, p in member.model.named_parameters() if id(p) in by_object}
+
+
+def _losses(loss: Loss, rows: Tensor, target: Tensor) -> Tensor:
+    """One loss per trial, of rows of shape (trials, nodes, outputs)."""
+    if not isinstance(loss, CrossEntropy):
+        return vmap(loss.loss)(rows, target)
+    # Trap: cross_entropy under vmap runs in Python, and loads a package for symbolic maths first (two seconds).
+    each = functional.cross_entropy(rows.flatten(0, 1), target.flatten(), reduction="none")
+    return each.view(target.shape).mean(-1)
+
+
+def _scores(loss: Loss, rows: Tensor, target: Tensor) -> Tensor:
+    """One score per trial."""
+    if not isinstance(loss, CrossEntropy):
+        return vmap(loss.score)(rows, target)
+    return (rows.argmax(-1) == target).to(rows.dtype).mean(-1)
 
 
 def _asleep(model: nn.Module) -> set[str]:
