@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from unspool.study.fast import FastPack
-from unspool.study.fast.blueprint import Middle
+from unspool.study.pack.fast import FastPack
+from unspool.study.pack.fast.blueprint import Middle
 
 EPOCHS = 5
 

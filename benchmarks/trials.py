@@ -34,7 +34,7 @@ from torch.nn import functional
 
 from models import _machine
 from unspool import models, study, train
-from unspool.study.fast import FastPack
+from unspool.study.pack.fast import FastPack
 
 NAMES = ("UGDGNN", "APPNP", "GPRGNN", "JKNet", "DAGNN", "GCN", "SGC", "GCNII")
 SETS = ("cora", "citeseer", "pubmed", "photo", "cs", "physics")
@@ -93,7 +93,7 @@ def ours_gpu(members: list[study.Member], epochs: int, rounds: int) -> tuple[flo
 
 
 def _at_work(data: str, name: str, count: int, epochs: int, rounds: int, barrier, queue) -> None:
-    from unspool.study.groups import open_pack
+    from unspool.study.engine.groups import open_pack
 
     torch.set_num_threads(1)
     provide = study.Provider(data)
@@ -148,7 +148,7 @@ def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, ob
 
 def _fitting(name: str, provide: study.Provider, wanted: int) -> int:
     """As many trials as the engine would train at once."""
-    from unspool.study.room import slots_for
+    from unspool.study.engine.room import slots_for
 
     return slots_for(provide(trials_of(name, 1)[0]), FastPack, wanted)
 

@@ -11,8 +11,8 @@ if not torch.cuda.is_available():
 
 from study.fast_cases import CASES, alone, members_of, task_of
 from unspool import datasets, models, study, train
-from unspool.study.fast import FastPack
-from unspool.study.stacked import Stacked
+from unspool.study.pack.fast import FastPack
+from unspool.study.pack.stacked import Stacked
 
 EPOCHS = 20
 #: Against other kernels. Adam turns the sign of a gradient that is nearly zero into a whole step, so rounding grows from epoch to epoch.

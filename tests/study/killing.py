@@ -12,11 +12,10 @@ import time
 from pathlib import Path
 
 import torch
-from sharing import child, ended_well
 
 import unspool as us
 from unspool import datasets
-from unspool.study.store import Access, Status, Store
+from unspool.study import Access, Status, Store
 
 torch.set_num_threads(1)
 KILLS = 15  # of each kind
@@ -46,6 +45,23 @@ class Telling(Store):
 
 def work(path, said, most):
     us.study.run(space(), data(), store=Telling(path, said), device="cpu", most=most)
+
+
+def child(work, *given):
+    """Let a child work, and leave without a word to the interpreter."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work(*given)
+        os._exit(0)
+    except BaseException as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def ended_well(*pids):
+    return all(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0 for pid in pids)
 
 
 def told(said):

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 import unspool as us
-from unspool.study.space import grid
+from unspool.study.search.space import grid
 from unspool.study.store import Status, Store
 from unspool.study.trial import Result
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from unspool.refusal import Refusal
-from unspool.study.compare import Test, bootstrap_interval, compare, compare_all, holm, paired_t, signed_rank
-from unspool.study.table import Table, example_table
+from unspool.study.results.compare import Test, bootstrap_interval, compare, compare_all, holm, paired_t, signed_rank
+from unspool.study.results.table import Table, example_table
 
 NAN = float("nan")
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from unspool.study.export import export
+from unspool.study.results.export import export
 from unspool.study.store import Status
-from unspool.study.table import Table, example_table
+from unspool.study.results.table import Table, example_table
 from unspool.study.trial import Result
 
 

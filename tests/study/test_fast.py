@@ -12,7 +12,7 @@ from unspool.ops.dropout import keep_mask
 from unspool.ops.features import SparseFeatures
 from unspool.ops.sliced import ROWS, Sliced
 from unspool.study import Member
-from unspool.study.fast import FastPack, blueprint
+from unspool.study.pack.fast import FastPack, blueprint
 
 EPOCHS = 12
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from unspool.refusal import Refusal
-from unspool.study.best import Measure
-from unspool.study.importance import Method, importance
-from unspool.study.table import Table, example_table
+from unspool.study.results.best import Measure
+from unspool.study.results.importance import Method, importance
+from unspool.study.results.table import Table, example_table
 
 
 def table_of(points, score, seeds=1, reason="all epochs"):

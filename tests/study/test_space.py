@@ -11,9 +11,9 @@ from torch import nn
 
 import unspool as us
 from unspool.models import preset_tables as tables
-from unspool.study import space as spaces
-from unspool.study.ranges import choice, integers, log_uniform, uniform, unit
-from unspool.study.space import grid, paper_grid
+from unspool.study.search import space as spaces
+from unspool.study.search.ranges import choice, integers, log_uniform, uniform, unit
+from unspool.study.search.space import grid, paper_grid
 from unspool.train import Plan, Precision, Select, Stop
 
 GCN, GPRGNN, SGC, UGDGNN = us.models.GCN, us.models.GPRGNN, us.models.SGC, us.models.UGDGNN

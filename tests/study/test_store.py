@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import unspool as us
-from unspool.study.holder import Holder, is_alive
-from unspool.study.space import grid
+from unspool.study.store.holder import Holder, is_alive
+from unspool.study.search.space import grid
 from unspool.study.store import Access, Status, Store, StoreProblem
 from unspool.study.trial import Result
 

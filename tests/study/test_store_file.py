@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import unspool as us
-from unspool.study import store_file
-from unspool.study.space import grid
+from unspool.study.store import file as store_file
+from unspool.study.search.space import grid
 from unspool.study.store import Access, Status, Store, StoreProblem
 from unspool.study.trial import Result
 

@@ -11,10 +11,8 @@ from torch import nn
 
 import unspool as us
 from unspool import datasets
-from unspool.study.engine import train_trials
-from unspool.study.provide import Provider
-from unspool.study.run import StoreLedger, Study
-from unspool.study.store import Status, Store, StoreProblem
+from unspool.study import Provider, Status, Store, StoreProblem, Study, train_trials
+from unspool.study.run import StoreLedger
 
 #: Float32, and packs of other widths: BLAS rounds differently, which moves losses by a few units in the seventh digit.
 ROUNDING = 1e-5

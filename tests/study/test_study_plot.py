@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from unspool.refusal import Refusal
-from unspool.study.compare import Test, compare
-from unspool.study.importance import importance
-from unspool.study.plot import plot_choices, plot_compare, plot_grid, plot_importance, plot_leaders
-from unspool.study.table import Table, example_table
+from unspool.study.results.compare import Test, compare
+from unspool.study.results.importance import importance
+from unspool.study.results.plot import plot_choices, plot_compare, plot_grid, plot_importance, plot_leaders
+from unspool.study.results.table import Table, example_table
 
 TABLE = example_table()
 PICTURES = {

@@ -75,7 +75,7 @@ def _data(row: Row, root: Path | None) -> dict[str, str]:
             f"{row.data} is no set with a name; give unspool train the files that the study was given"
         ) from None
     if Provider(held).mark != row.mark:
-        raise Unsaid(f"{row.data} was changed in Python, or has another split than the set of that name")
+        raise Unsaid(f"{row.data} is not the set of that name as it comes, or has another split")
     return options if root is None else {**options, "--data": str(root)}
 
 

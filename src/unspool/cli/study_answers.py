@@ -86,6 +86,8 @@ def show_comparison(
         on_one_set(table, file)
     options: dict[str, Any] = {"over": tuple(over), "test": _TESTS[test], "confidence": confidence}
     if every:
+        if len({best.model for best in table.groups()}) < 2:
+            raise ValueError(f"{file} has one model; compare two settings of it, such as dropout=0.2 dropout=0.5")
         found = study.compare_all(table, **options)
     else:
         a, b = (named(table, "side", side) for side in sides)

@@ -130,7 +130,12 @@ def _reader(name: str, kinds: list[type[models.Model]]) -> Callable[[str], Any]:
         return lambda text: _one_of(name, text, _optimisers())
     if name in _PLAN:
         return lambda text: _number(name, text, whole=name in _WHOLE)
-    default = next(held[name] for kind in kinds if name in (held := settings_of(kind)))
+    kind = next(kind for kind in kinds if name in settings_of(kind))
+    default = settings_of(kind)[name]
+    if default is None and inspect.signature(kind).parameters[name].annotation not in ("float | None", "int | None"):
+        raise ValueError(
+            f"--set {name}: {name} of {kind.__name__} takes an object; set it in Python with study.grid(...)"
+        )
     if isinstance(default, Enum):
         return lambda text: _one_of(name, text, {choice.name.lower(): choice for choice in type(default)})
     if isinstance(default, bool):

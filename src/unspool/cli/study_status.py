@@ -121,8 +121,11 @@ def workers(file: Path, rows: Sequence[Row]) -> list[tuple[str, int, int]]:
     if not running:
         return []
     question = "SELECT trial.key, holder.host, holder.pid FROM trial JOIN holder ON trial.holder = holder.token"
-    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30.0)) as link:
-        found = link.execute(question).fetchall()
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30.0)) as link:
+            found = link.execute(question).fetchall()
+    except sqlite3.Error:
+        return []  # the counts are known all the same
     many = Counter((host, pid) for key, host, pid in found if key in running)
     return [(host, pid, count) for (host, pid), count in sorted(many.items())]
 

@@ -141,8 +141,6 @@ torch.library.register_vmap("unspool::entries_raw", _trials(_entries, 3))
 class _Dropout(torch.autograd.Function):
     """Linear in x and its own transpose: the backward pass drops the same elements of the gradient."""
 
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Any:
         return _raw(x, rate, key, count)
@@ -150,6 +148,10 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        return _trials(_Dropout.apply, 0)(info, in_dims, *args)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from unspool.ops import beside
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr
 from unspool.ops.thin import round_width
@@ -42,18 +43,20 @@ def _without_autocast(loop: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def product(csr: Csr, x: Tensor) -> Tensor:
-    """One sparse product M x for x of shape (columns of M, anything)."""
+def product(csr: Csr, x: Tensor, out: Tensor | None = None) -> Tensor:
+    """One sparse product M x for x of shape (columns of M, anything), into ``out`` where it is given."""
     work = _widen(x).contiguous()
-    out = work.new_empty(csr.crow.numel() - 1, work.shape[1])
-    step_for(work)(csr, work, out, 1.0, None, None, None)
-    return out.to(x.dtype)
+    room = work.new_empty(csr.crow.numel() - 1, work.shape[1]) if out is None or out.dtype != work.dtype else out
+    step_for(work)(csr, work, room, 1.0, None, None, None)
+    return room.to(x.dtype) if out is None or out is room else out.copy_(room)
 
 
 @_without_autocast
 def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
+    if _side_by_side(x, hops):
+        return beside.series(csr, x, hops, chebyshev, cache_bytes() // 16).to(given)
     if hops.ndim < 4:
         x, hops, shape = _as_columns(x, hops)
     else:
@@ -92,6 +95,9 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     """
     given, kind, shape = g.dtype, hops.shape, x.shape
     g, x, c = _widen(g), _widen(x), hops.contiguous()
+    if _side_by_side(x, hops):
+        dx, dhops = beside.sweep(csr_t, g, x, c, chebyshev, want_dx, cache_bytes() // 16)
+        return dx.to(given), dhops
     wide = torch.promote_types(hops.dtype, x.dtype)
     columns = g.shape[1] * g.shape[2]
     if hops.ndim < 4:
@@ -144,6 +150,12 @@ def _sweep_piece(
             dx[:, :, piece] = part
         else:
             dx[:, _blocks(piece, g.shape[2])] = part
+
+
+def _side_by_side(x: Tensor, hops: Tensor) -> bool:
+    """Whether channels are mixed for all hops at once: matrices on narrow signals whose hops fit into a part of the cache."""
+    plain = hops.ndim == 4 and x.device.type == "cpu" and x.dtype == hops.dtype
+    return plain and min(hops.shape) > 0 and hops.shape[0] > 2 and beside.room(x, hops) <= cache_bytes() // 16
 
 
 # -- cutting wide signals so that what a walk touches stays in the cache ------------------------------------------------

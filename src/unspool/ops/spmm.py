@@ -35,33 +35,46 @@ def _raw_fake(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -
     return x.new_empty(crow.shape[0] - 1, x.shape[1])
 
 
-def _fold(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
-    *matrices, x = args
-    op = _raw if len(matrices) == 4 else _compiled
-    values = [i for i, dim in enumerate(in_dims[:-1]) if dim is not None]
-    if values:
+def _fold(op: Any) -> Any:
+    """The rule that puts trials side by side in the columns of one product."""
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+        *matrices, x = args
         refuse_stacked_graph(tuple(dim for i, dim in enumerate(in_dims[:-1]) if i not in (2, 6)))
-        return _one_by_one(op, info.batch_size, in_dims, args), 0
-    wide = x.movedim(in_dims[-1], 1) if in_dims[-1] is not None else x[:, None].expand(-1, info.batch_size, -1)
-    result = op(*matrices, wide.reshape(wide.shape[0], info.batch_size * wide.shape[2]))
-    return result.view(result.shape[0], info.batch_size, wide.shape[2]), 1
+        if any(dim is not None for dim in in_dims[:-1]):
+            return _one_by_one(op, info.batch_size, in_dims, args), 0
+        wide = x.movedim(in_dims[-1], 1)  # type: ignore[arg-type]
+        result = op(*matrices, wide.reshape(wide.shape[0], info.batch_size * wide.shape[2]))
+        return result.view(result.shape[0], info.batch_size, wide.shape[2]), 1
+
+    return rule
 
 
 def _one_by_one(op: Any, trials: int, in_dims: tuple[int | None, ...], args: tuple[Tensor, ...]) -> Tensor:
     """Trials whose matrices differ in their entries (dropout on sparse features) share no product."""
-    x = args[-1]
+    if op is _compiled:
+        each = [
+            op(*(a if dim is None else a.select(dim, t) for a, dim in zip(args, in_dims, strict=True)))
+            for t in range(trials)
+        ]
+        return torch.stack(each)
+    spread = list(args)
+    for i in {2, 6, len(args) - 1} & set(range(len(args))):  # values, those of the transpose, x
+        dim = in_dims[i]
+        spread[i] = args[i].expand(trials, *args[i].shape) if dim is None else args[i].movedim(dim, 0)
+    return _each(*spread) if op is _raw else _Products.apply(*spread)
+
+
+def _each(crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, x: Tensor) -> Tensor:
+    """Products of matrices with values (trials, entries) and signals (trials, rows, columns)."""
     if x.is_cuda:
         from unspool.ops.kernels import cuda
 
-        values, signals = args[2], x if in_dims[-1] is None else x.movedim(in_dims[-1], 0)
-        values = values.expand(trials, -1) if in_dims[2] is None else values.movedim(in_dims[2], 0)
-        signals = signals.expand(trials, *signals.shape) if in_dims[-1] is None else signals
-        return cuda.product_each(args[0], args[1], values, signals)
-    each = [
-        op(*(a if dim is None else a.select(dim, t) for a, dim in zip(args, in_dims, strict=True)))
-        for t in range(trials)
-    ]
-    return torch.stack(each)
+        return cuda.product_each(crow, col, val, x)
+    out = x.new_empty(x.shape[0], crow.shape[0] - 1, x.shape[2])
+    for t in range(x.shape[0]):
+        recurrence.product(Csr(crow, col, val[t], hubs), x[t], out[t])
+    return out
 
 
 def refuse_stacked_graph(in_dims: tuple[int | None, ...]) -> None:
@@ -71,13 +84,11 @@ def refuse_stacked_graph(in_dims: tuple[int | None, ...]) -> None:
 
 
 torch.library.register_fake("unspool::spmm_raw", _raw_fake)
-torch.library.register_vmap("unspool::spmm_raw", _fold)
+torch.library.register_vmap("unspool::spmm_raw", _fold(_raw))
 
 
 @known_signature
 class _Product(torch.autograd.Function):
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(
         crow: Tensor,
@@ -97,10 +108,53 @@ class _Product(torch.autograd.Function):
         ctx.save_for_backward(*inputs[:8])
 
     @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        return _fold(_Product.apply)(info, in_dims, *args)
+
+    @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         saved = ctx.saved_tensors  # Trap: reading it twice breaks under activation checkpointing
         a, b = saved[:4], saved[4:]
         return (None,) * 8 + (_Product.apply(*b, *a, grads[0]),)
+
+
+@known_signature
+class _Products(torch.autograd.Function):
+    """Products of matrices that differ in their entries: values of shape (trials, entries), x of (trials, rows, columns)."""
+
+    @staticmethod
+    def forward(
+        crow: Tensor,
+        col: Tensor,
+        val: Tensor,
+        hubs: Tensor,
+        crow_t: Tensor,
+        col_t: Tensor,
+        val_t: Tensor,
+        hubs_t: Tensor,
+        x: Tensor,
+    ) -> Any:
+        return _each(crow, col, val, hubs, x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs[:8])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        refuse_stacked_graph(tuple(dim for i, dim in enumerate(in_dims[:8]) if i not in (2, 6)))
+        merged, trials = list(args), info.batch_size
+        for i in (2, 6, 8):
+            dim = in_dims[i]
+            wide = args[i].expand(trials, *args[i].shape) if dim is None else args[i].movedim(dim, 0)
+            merged[i] = wide.flatten(0, 1)
+        return _Products.apply(*merged).unflatten(0, (trials, -1)), 0
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        saved = ctx.saved_tensors
+        a, b = saved[:4], saved[4:]
+        return (None,) * 8 + (_Products.apply(*b, *a, grads[0]),)
 
 
 @torch.library.custom_op("unspool::spmm", mutates_args=())
@@ -140,7 +194,7 @@ def _compiled_backward(ctx: Any, grad: Tensor) -> Any:
 
 
 _compiled.register_autograd(_compiled_backward, setup_context=_Product.setup_context)
-torch.library.register_vmap("unspool::spmm", _fold)
+torch.library.register_vmap("unspool::spmm", _fold(_compiled))
 
 
 def spmm(graph: HasOperator, x: Tensor) -> Tensor:

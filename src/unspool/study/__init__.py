@@ -9,20 +9,20 @@
 3
 """
 
-from unspool.study.best import Best, Measure, Sample
-from unspool.study.compare import Comparison, Test, compare, compare_all
 from unspool.study.engine import train_trials
-from unspool.study.export import export
-from unspool.study.importance import Importance, Method, importance
+from unspool.study.engine.progress import Progress
 from unspool.study.pack import Member, Pack
-from unspool.study.plot import plot_choices, plot_compare, plot_grid, plot_importance, plot_leaders
-from unspool.study.progress import Progress
 from unspool.study.provide import Provider
-from unspool.study.ranges import choice, integers, log_uniform, uniform
+from unspool.study.results.best import Best, Measure, Sample
+from unspool.study.results.compare import Comparison, Test, compare, compare_all
+from unspool.study.results.export import export
+from unspool.study.results.importance import Importance, Method, importance
+from unspool.study.results.plot import plot_choices, plot_compare, plot_grid, plot_importance, plot_leaders
+from unspool.study.results.table import Table
 from unspool.study.run import Study, run
-from unspool.study.space import Space, grid, paper_grid, random
+from unspool.study.search.ranges import choice, integers, log_uniform, uniform
+from unspool.study.search.space import Space, grid, paper_grid, random
 from unspool.study.store import Access, Row, Status, Store, StoreProblem
-from unspool.study.table import Table
 from unspool.study.trial import Result, Trial
 
 __all__ = [

@@ -15,7 +15,7 @@ import torch
 
 from unspool.refusal import Refusal
 from unspool.study.engine import train_trials
-from unspool.study.progress import EVERY, Progress
+from unspool.study.engine.progress import EVERY, Progress
 from unspool.study.provide import Provider
 from unspool.study.store import Row, Status
 

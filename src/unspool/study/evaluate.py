@@ -13,11 +13,11 @@ from typing import Any
 import torch
 
 from unspool.datasets import Dataset
-from unspool.study.best import Measure, Sample
-from unspool.study.progress import EVERY, Progress
+from unspool.study.engine.progress import EVERY, Progress
 from unspool.study.provide import Provider
+from unspool.study.results.best import Measure, Sample
 from unspool.study.run import Study, run
-from unspool.study.space import Space
+from unspool.study.search.space import Space
 from unspool.study.store import Row, Status, Store
 from unspool.study.trial import Result, Trial
 

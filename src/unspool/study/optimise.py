@@ -11,11 +11,11 @@ import torch
 
 from unspool.datasets import Dataset
 from unspool.refusal import Refusal
-from unspool.study.best import Measure
+from unspool.study.engine.progress import Progress
 from unspool.study.evaluate import Outcome, evaluated, several
-from unspool.study.progress import Progress
+from unspool.study.results.best import Measure
 from unspool.study.run import Study
-from unspool.study.space import Space
+from unspool.study.search.space import Space
 from unspool.study.store import Store
 from unspool.study.trial import Trial
 

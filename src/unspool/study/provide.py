@@ -34,12 +34,11 @@ class Provider:
     """
 
     def __init__(self, data: Dataset | str, device: torch.device | str = "cpu", loss: Any = None) -> None:
-        found = load_dataset(data) if isinstance(data, str) else data
-        if not isinstance(found, Dataset):
+        if not isinstance(data, Dataset | str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"{type(data).__name__} is no dataset: give a name such as 'cora', or a datasets.Dataset")
+        found = load_dataset(data) if isinstance(data, str) else data
         self.data, self.device = found, torch.device(device)
         self.name = data.lower() if isinstance(data, str) else found.name
-        self._loss = loss
         self._bases: dict[bool, Task] = {False: Task.of(found, loss)}
         if isinstance(self._bases[False].loss, Link):
             raise TypeError("studies compare predictions of nodes; a Link loss belongs to train.fit")
@@ -70,8 +69,8 @@ class Provider:
         key = (trial.normalise_rows, split.hash)
         if key not in self._tasks:
             base = self._base(trial.normalise_rows)
-            ids = (part.to(self.device) for part in (split.train, split.valid, split.test))
-            self._tasks[key] = Task(base.x, base.graph, base.target, *ids, base.loss)
+            train, valid, test = (part.to(self.device) for part in (split.train, split.valid, split.test))
+            self._tasks[key] = Task(base.x, base.graph, base.target, train, valid, test, base.loss)
         return self._tasks[key]
 
     def _base(self, normalise: bool) -> Task:

@@ -11,17 +11,17 @@ from typing import Any
 import torch
 
 from unspool.datasets import Dataset
-from unspool.study.best import Best, Measure
-from unspool.study.compare import Comparison, compare
 from unspool.study.crew import train_together
 from unspool.study.engine import train_trials
-from unspool.study.export import export
-from unspool.study.importance import Importance, importance
-from unspool.study.progress import Progress
+from unspool.study.engine.progress import Progress
 from unspool.study.provide import Provider
-from unspool.study.space import Space
+from unspool.study.results.best import Best, Measure
+from unspool.study.results.compare import Comparison, compare
+from unspool.study.results.export import export
+from unspool.study.results.importance import Importance, importance
+from unspool.study.results.table import Table
+from unspool.study.search.space import Space
 from unspool.study.store import Access, Row, Store
-from unspool.study.table import Table
 from unspool.study.trial import Result, Trial
 
 
@@ -30,6 +30,7 @@ class Study:
 
     Args:
         store: where the trials are.
+        folder: a temporary one that goes with the study.
 
     Example:
         >>> import unspool as us
@@ -44,9 +45,8 @@ class Study:
         GCN ...
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._folder: Any = None  # a temporary one lives as long as the study
+    def __init__(self, store: Store, folder: Any = None) -> None:
+        self.store, self._folder = store, folder
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Study:
@@ -70,11 +70,11 @@ class Study:
         return self.table.best(over, by)
 
     def compare(self, a: Any, b: Any, **options: Any) -> Comparison:
-        """Two models over the same seeds and splits; see :func:`unspool.study.compare`."""
+        """Two models over the same seeds and splits; see :func:`unspool.study.results.compare`."""
         return compare(self.table, a, b, **options)
 
     def importance(self, **options: Any) -> Importance:
-        """Which settings matter; see :func:`unspool.study.importance`."""
+        """Which settings matter; see :func:`unspool.study.results.importance`."""
         return importance(self.table, **options)
 
     def export(self, path: str | os.PathLike[str]) -> Path:
@@ -179,6 +179,4 @@ def _opened(store: Store | str | os.PathLike[str] | None, jobs: int) -> Study:
     if store is not None or jobs == 1:
         return Study(Store(store))
     folder = tempfile.TemporaryDirectory(prefix="unspool-study-")
-    study = Study(Store(Path(folder.name) / "study.db"))
-    study._folder = folder
-    return study
+    return Study(Store(Path(folder.name) / "study.db"), folder)

@@ -55,7 +55,7 @@ def _look(
     return tl.sum(loss, axis=0), tl.sum(hits, axis=0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def losses(
     learnt, seen, stride, grad, which, train, train_count, valid, valid_count, test, test_count, labels, small, size, at_bias, partial, now, ring, turn,
     trials, classes,
@@ -95,7 +95,7 @@ def losses(
     tl.store(row + 3, tl.where(test_count > 0, hits / test_count, float("nan")))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def series_backward(
     sweep, z, partial_coefficients, nodes, trials, hops, rows_each,
     CHANNELS: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
@@ -140,7 +140,7 @@ def _series_gradient(
     return dz
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def channels_backward(
     sweep, series_grad, hidden, grad_hidden, coefficients, small, partial, size, at_b1, at_w2, at_b2,
     key3, epoch, threshold3, scale3, scale2, nodes, trials, classes, hops, rows_each, row_stride, trial_stride,
@@ -216,7 +216,7 @@ def small_adam(
     tl.store(square + place, v, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def gates(
     hops_done, small, size, at_gate, out, nodes, trials, depth, stride,
     CHANNELS: tl.constexpr, NODES: tl.constexpr,
@@ -238,7 +238,7 @@ def gates(
         tl.store(out + place, total, mask=there[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def gates_backward(
     hops_done, grad, small, size, at_gate, partial, which, train, train_count, back, nodes, trials, depth, stride,
     CHANNELS: tl.constexpr, NODES: tl.constexpr,
@@ -294,7 +294,7 @@ def mixture(
     tl.store(coefficients + ((trial.to(tl.int64) * hops + hop) * CHANNELS + i) * CHANNELS + j, c)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def mixture_backward(
     partial_coefficients, pieces, small, size, at_gamma, at_zeta, at_weight, partial, hops, depth, trials, classes,
     CHANNELS: tl.constexpr, MATRIX: tl.constexpr,
@@ -323,7 +323,7 @@ def mixture_backward(
         tl.store(mine + at_gamma + hop, trace)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def begin_step(epoch, rate, step_size, root, now, ring, turn, trials, BLOCK: tl.constexpr, LOG1: tl.constexpr, LOG2: tl.constexpr):
     """Write down the training loss, and what Adam needs of the number of this step, in double precision."""
     trial = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

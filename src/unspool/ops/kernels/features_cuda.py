@@ -77,7 +77,7 @@ def sums(
     return some, everything
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def first_plain(
     rows, start, length, index, value, bits, steps, weight, features, scale, out, trials,
     WIDTH: tl.constexpr, TILE: tl.constexpr, OUT: tl.constexpr, NETS: tl.constexpr, UNROLL: tl.constexpr,
@@ -152,7 +152,7 @@ def _series(
         tl.store(series + place + CHANNELS, tl.dot(seen, c, input_precision=PRECISION), mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def first_perceptron(
     rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, at_w2, at_b2,
     key2, epoch, threshold2, scale2, key3, threshold3, scale3, coefficients, hidden, z, series, classes, hops,
@@ -176,7 +176,7 @@ def first_perceptron(
     )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def middle(
     signal, nodes, trials, small, size, at_b1, at_w2, at_b2, key2, epoch, threshold2, scale2, key3, threshold3, scale3,
     coefficients, hidden, z, series, classes, hops,

@@ -98,17 +98,19 @@ _masks = _Masks(32 * 2**20)
 
 def drop(x: Tensor, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
     """Zero elements of x, shape (blocks, rows, columns), by the rate and key of their block."""
-    if x.dtype != torch.float32 or x.shape[0] != 1 or x.shape[1] * x.shape[2] > _PIECE or x.device.type != "cpu":
+    if x.dtype != torch.float32 or x.shape[1] * x.shape[2] > _PIECE or x.device.type != "cpu":
         return _drop_in_pieces(x, rate, key, count)
-    threshold, scale = limits(rate[0])
-    now = advanced(key[0], count[0])
-    name = (now, threshold, x.shape[1], x.shape[2])
-    mask = _masks.take(name)
-    if mask is None:
-        mask = _mask(x.shape[1], x.shape[2], now, threshold)
-        _masks.keep(name, mask)
-    out = x * scale
-    out.view(torch.int32).bitwise_and_(mask)
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    for b in range(x.shape[0]):
+        threshold, scale = limits(rate[b])
+        now = advanced(key[b], count[b])
+        name = (now, threshold, x.shape[1], x.shape[2])
+        mask = _masks.take(name)
+        if mask is None:
+            mask = _mask(x.shape[1], x.shape[2], now, threshold)
+            _masks.keep(name, mask)
+        torch.mul(x[b], scale, out=out[b])
+        out[b].view(torch.int32).bitwise_and_(mask)
     return out
 
 
@@ -117,8 +119,8 @@ def _mask(rows: int, cols: int, key: int, threshold: int) -> Tensor:
     column = torch.arange((cols + 1) // 2, dtype=torch.int32) * GOLDEN
     bits = row_hash(rows, key, column.device)[:, None] + column
     mix_(bits, torch.empty_like(bits))
-    mask = torch.empty(1, rows, cols, dtype=torch.int32)
-    torch.ge(bits.view(torch.int16)[:, :cols], torch.tensor(threshold, dtype=torch.int16), out=mask[0])
+    mask = torch.empty(rows, cols, dtype=torch.int32)
+    torch.ge(bits.view(torch.int16)[:, :cols], torch.tensor(threshold, dtype=torch.int16), out=mask)
     return mask.neg_()
 
 

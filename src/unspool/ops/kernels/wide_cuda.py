@@ -19,7 +19,7 @@ def _drop(h, node, col, key, threshold, scale, count, trial):
     return tl.where(kept, h * tl.load(scale + trial), 0.0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def first_hidden(
     rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, key, epoch, threshold,
     scale2, matrices, begin, out, series, hops,
@@ -73,7 +73,7 @@ def jump_matrices(
     tl.store(matrices + ((trial.to(tl.int64) * hops + hop) * WIDTH + i) * CHANNELS + c, m, mask=c < CHANNELS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def jump_out(
     signals, small, size, at_hops, at_head, which, train, count, key, epoch, threshold, scale, kept, y, nodes, trials, depth, classes,
     WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
@@ -99,7 +99,7 @@ def jump_out(
     tl.store(y + row * CHANNELS + c[None, :], out, mask=there[:, None] & (c < CHANNELS)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def jump_back(
     signals, grad, small, size, at_hops, at_head, partial, which, train, count, key, epoch, threshold, scale, kept, back, nodes, trials,
     hops, depth, classes, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
@@ -138,7 +138,7 @@ def jump_back(
         tl.store(mine + at_head + i[:, None] * classes + c[None, :], back_v, mask=(c < classes)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def add_rows(y, rows, which, train, count, trials, WIDTH: tl.constexpr):
     """Add some rows of each trial to a signal, at its training nodes."""
     trial = tl.program_id(1)
@@ -151,7 +151,7 @@ def add_rows(y, rows, which, train, count, trials, WIDTH: tl.constexpr):
     tl.store(y + place, tl.load(y + place, mask=there, other=0.0) + more, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def hidden_backward(
     signal, also, hidden, dropped, scale, partial, size, at_b1, nodes, trials, rows_each, stride,
     WIDTH: tl.constexpr, BOTH: tl.constexpr, ROWS: tl.constexpr,
@@ -188,7 +188,7 @@ def _mapping(own, at_hops, layer, lean, WIDTH: tl.constexpr):
 
 
 # Trap: each value of an argument that Triton specialises on (1, multiples of 16) is a kernel of its own, seconds to compile.
-@triton.jit(do_not_specialize=["layer", "calls", "place"])
+@triton.jit(do_not_specialize=["layer", "calls", "place", "trials"])
 def layer_forward(
     moved, begin, small, size, at_hops, layer, layers, leans, teleport, key, epoch, threshold, scale, calls, place, inside, out, nodes, trials,
     WIDTH: tl.constexpr, PRECISION: tl.constexpr,
@@ -212,7 +212,7 @@ def layer_forward(
         tl.store(out + at, h, mask=there)
 
 
-@triton.jit(do_not_specialize=["layer"])
+@triton.jit(do_not_specialize=["layer", "trials"])
 def layer_backward(
     grad, out, inside, small, size, at_hops, layer, layers, leans, teleport, scale, partial, moved, total, nodes, trials, rows_each,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, FIRST: tl.constexpr, PRECISION: tl.constexpr,
@@ -247,7 +247,7 @@ def layer_backward(
     tl.store(mine + at_hops + (layer * WIDTH + i) * WIDTH + col[None, :], lean * back)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def head_forward(
     signal, small, size, at_head, y, nodes, trials, classes, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr
 ):
@@ -264,7 +264,7 @@ def head_forward(
         tl.store(y + (row * 2 + net) * CHANNELS + c[None, :], out, mask=there & (c < CHANNELS)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["trials"])
 def head_backward(
     grad, signal, small, size, at_head, partial, which, train, count, back, trials, classes,
     WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,

@@ -1,0 +1,103 @@
+"""How far one trial has come, and when it ends: the rules of :func:`unspool.train.fit`, one epoch after another."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unspool.study.trial import Result, Trial
+from unspool.train.plan import Select, Stop
+from unspool.train.record import Epoch
+
+_DIVERGED = "diverged"
+
+
+class Course:
+    """The epochs of one trial as they come in, in pieces of any size.
+
+    Selecting and stopping are the plan's own methods. A trial that ends within a piece is cut there, so the result does not
+    depend on where pieces begin and end.
+
+    Args:
+        trial: whose plan decides.
+
+    Example:
+        >>> import numpy as np, unspool as us
+        >>> course = Course(Trial(us.models.MLP, plan=us.train.Plan(epochs=3)))
+        >>> course.take(np.array([[0.9, 1.0, 0.5, 0.5], [0.8, 0.9, 0.6, 0.55]]), seconds=1.0)
+        2
+        >>> course.take(np.array([[0.7, 1.1, 0.7, 0.6], [0.6, 0.1, 0.9, 0.9]]), seconds=1.0)
+        1
+        >>> course.reason, course.result().epoch, course.result().test_score
+        ('all epochs', 2, 0.55)
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.plan = trial, trial.plan
+        self.best: Epoch | None = None
+        self.reason: str | None = None
+        self.seconds = 0.0
+        self.epochs = 0
+        self._history: list[Epoch] = []
+
+    @property
+    def left(self) -> int:
+        """How many epochs may still come."""
+        return self.plan.epochs - self.epochs
+
+    def take(self, numbers: NDArray[np.float64], seconds: float) -> int:
+        """Read the next epochs, shape (epochs, 4), until the trial ends; gives how many were its own."""
+        self.seconds += seconds
+        if self.plan.stop is Stop.NEVER and np.isfinite(numbers[:, :3]).all():
+            return self._take_together(numbers[: self.left])
+        taken = 0
+        for row in numbers.tolist():
+            if self.reason is not None:
+                break
+            taken += self._read(row)
+        return taken
+
+    def _take_together(self, numbers: NDArray[np.float64]) -> int:
+        """The same where nothing stops early: only the best of these epochs can be the best of all."""
+        loss, score = numbers[:, 1], numbers[:, 2]
+        if self.plan.select is Select.LAST:
+            place = len(numbers) - 1
+        elif self.plan.select is Select.VALIDATION_LOSS:
+            place = int(loss.argmin())
+        else:
+            place = int(np.where(score == score.max(), loss, np.inf).argmin())
+        now = Epoch(self.epochs + place + 1, *numbers[place].tolist())
+        if self.best is None or self.plan.better(now, self.best):
+            self.best = now
+        self.epochs += len(numbers)
+        if self.left == 0:
+            self.reason = "all epochs"
+        return len(numbers)
+
+    def result(self) -> Result:
+        """What came of it; NaN where it diverged before its first epoch was over."""
+        assert self.reason is not None
+        nothing = Epoch(0, math.nan, math.nan, math.nan, math.nan)
+        best = nothing if self.best is None else self.best
+        return Result(
+            best.epoch, self.epochs, best.train_loss, best.valid_loss, best.valid_score, best.test_score, self.reason, self.seconds
+        )  # fmt: skip
+
+    def _read(self, row: list[float]) -> int:
+        """One epoch; gives 1 if it counts."""
+        if not math.isfinite(row[0]):
+            self.reason = _DIVERGED
+            return 0
+        self.epochs += 1
+        now = Epoch(self.epochs, *row)
+        if self.plan.stop is not Stop.NEVER:
+            self._history.append(now)
+        if self.best is None or self.plan.better(now, self.best):
+            self.best = now
+        if self.plan.stop is not Stop.NEVER and self.plan.ended(self._history, self.best):
+            self.reason = self.plan.stop.value.split(",")[0].replace("`patience`", str(self.plan.patience))
+        elif self.left == 0:
+            self.reason = "all epochs"
+        return 1

@@ -1,0 +1,234 @@
+"""Many trials at once: packs that are filled, refilled and made smaller until every trial has ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import torch
+
+from unspool.study.engine.course import Course
+from unspool.study.engine.groups import open_pack as _open_pack
+from unspool.study.engine.groups import signature, sort_trials
+from unspool.study.engine.ledger import Ledger
+from unspool.study.engine.progress import Clock, Progress
+from unspool.study.engine.queue import Queue, Ready
+from unspool.study.engine.room import slots_for
+from unspool.study.pack import Member, Pack
+from unspool.study.pack.alone import Alone
+from unspool.study.trial import Result, Trial
+from unspool.train.epochs import few_threads
+from unspool.train.interrupt import deferred_interrupt
+
+#: Epochs between two looks at the results; on a GPU a look means waiting for it.
+CHUNKS = {"cpu": 5, "cuda": 25}
+
+
+def train_trials(
+    trials: Sequence[Trial],
+    provide: Callable[[Trial], Member],
+    ledger: Ledger,
+    *,
+    most: int = 1024,
+    chunk: int | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    seconds: float | None = None,
+    open_pack: Callable[[Sequence[Member]], Pack] = _open_pack,
+) -> None:
+    """Train trials, as many at once as are fast; each gives what :func:`unspool.train.repeat.run_seed` gives for it alone.
+
+    Trials that can be stacked are; a slot whose trial has ended takes the next one. What raises fails by itself, the others
+    go on. When it is interrupted, unfinished trials are released, and what has ended is in the ledger.
+
+    Args:
+        trials: in the order in which they are to begin.
+        provide: makes a trial ready. Tasks on the same data must hold the same objects ``x``, ``graph`` and ``target``.
+        ledger: who is asked before a trial begins, and told when it ends.
+        most: the largest number of trials at once.
+        chunk: epochs between two looks at the results; no result depends on it.
+        watch: told how it is getting on.
+        seconds: when to stop and release what is not finished.
+        open_pack: makes packs out of members of one signature.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> task, plan = train.Task.of(data), train.Plan(epochs=20)
+        >>> provide = lambda trial: Member(trial, trial.build(data.features.shape[1], 2), task)
+        >>> grid = [Trial(us.models.GCN, {"hidden": 8, "dropout": d}, plan, seed=s) for d in (0.2, 0.5) for s in (0, 1, 2)]
+        >>> from unspool.study.engine.ledger import Notebook
+        >>> notebook = Notebook()
+        >>> train_trials(grid, provide, notebook)
+        >>> len(notebook.results), notebook.results[grid[0]].reason
+        (6, 'all epochs')
+    """
+    if most < 1:
+        raise ValueError(f"most={most}: at least one trial trains at a time")
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk={chunk}: expected at least one epoch")
+    _Engine(trials, provide, ledger, most, chunk, watch, seconds, open_pack).run()
+
+
+class _TimeIsUp(Exception):
+    """The seconds that were given are over."""
+
+
+class _PackBroke(Exception):
+    """Something inside a pack raised; the cause says what."""
+
+
+class _Engine:
+    """The state of one call of :func:`train_trials`."""
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        provide: Callable[[Trial], Member],
+        ledger: Ledger,
+        most: int,
+        chunk: int | None,
+        watch: Callable[[Progress], None] | None,
+        seconds: float | None,
+        open_pack: Callable[[Sequence[Member]], Pack],
+    ) -> None:
+        self.trials, self.provide, self.ledger = list(trials), provide, ledger
+        self.most, self.chunk, self.open_pack = most, chunk, open_pack
+        self.clock = Clock(len(self.trials), watch)
+        self.until = None if seconds is None else self.clock.began + seconds
+        self.claimed: dict[Trial, None] = {}  # an ordered set
+        self.slots: dict[Hashable, int] = {None: 1}  # how many at once, by signature
+        self.single: set[Hashable] = {None}  # signatures that turned out not to stack
+        self.interrupted: Callable[[], bool] = lambda: False
+
+    def run(self) -> None:
+        """All groups, one after another."""
+        try:
+            with deferred_interrupt() as interrupt:
+                self.interrupted = lambda: interrupt.asked
+                for group in sort_trials(self.trials, self.provide):
+                    queue = Queue(group, self.claim, self.build)
+                    while (ready := queue.first()) is not None:
+                        self._run_like(*ready, queue)
+        except _TimeIsUp:
+            pass
+        finally:
+            if self.claimed:
+                self.ledger.release(list(self.claimed))
+        self.clock.tell(running=0, at_once=True)
+
+    def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
+        """Ask the ledger for trials; what it gives is ours until it ends or is released."""
+        got = self.ledger.claim(wanted, count)
+        self.claimed.update(dict.fromkeys(got))
+        if len(got) < count:
+            self.clock.total -= len(wanted) - len(got)
+        return got
+
+    def build(self, trial: Trial) -> Ready | None:
+        """The trial, ready, and its signature; None if it cannot be built, which the ledger is told."""
+        try:
+            member = self.provide(trial)
+            return member, signature(member)
+        except Exception as problem:
+            self._fail(trial, problem)
+            return None
+
+    def _fail(self, trial: Trial, problem: BaseException) -> None:
+        del self.claimed[trial]
+        self.ledger.fail(trial, f"{type(problem).__name__}: {problem}")
+        self.clock.done += 1
+
+    def _finish(self, ended: list[tuple[Trial, Result]]) -> None:
+        for trial, _ in ended:
+            del self.claimed[trial]
+        self.ledger.finish(ended)
+        self.clock.ended(ended)
+
+    def _check(self) -> None:
+        """Stop here, between two chunks, if somebody wants that."""
+        if self.interrupted():
+            raise KeyboardInterrupt
+        if self.until is not None and time.monotonic() >= self.until:
+            raise _TimeIsUp
+
+    # -- one signature ---------------------------------------------------------------------------------------------
+
+    def _run_like(self, first: Member, alike: Hashable, queue: Queue) -> None:
+        """Train trials that fit together with the first, until there are none or their pack breaks."""
+        running: list[Course | None] = []
+        try:
+            with few_threads(first.task):
+                slots = self._slots_for(first, alike, 1 + queue.length)
+                members = [first, *queue.some(slots - 1, alike)]
+                running = [Course(member.trial) for member in members]
+                opener = Alone if alike in self.single else self.open_pack
+                self._run_pack(_guarded(opener, members), first.task.target.device.type, running, queue, alike)
+        except _PackBroke as broke:
+            problem = broke.__cause__
+            assert problem is not None
+            unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
+            if alike not in self.single and not isinstance(problem, torch.OutOfMemoryError | MemoryError):
+                self.single.add(alike)
+                self.slots[alike] = 1
+            elif len(unfinished) > 1:
+                self.slots[alike] = max(len(running) // 2, 1)
+            else:
+                self._fail(unfinished.pop(), problem)
+            queue.again(unfinished)
+
+    def _slots_for(self, first: Member, alike: Hashable, wanted: int) -> int:
+        wanted = min(self.most, wanted)
+        if wanted > 1 and alike not in self.slots:
+            self.slots[alike] = _guarded(slots_for, first, self.open_pack, wanted)
+        return min(wanted, self.slots.get(alike, 1))
+
+    def _run_pack(self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable) -> None:
+        """Chunk after chunk, until all slots are empty and the queue has nothing more."""
+        while any(course is not None for course in running):
+            self._check()
+            busy = [(i, course) for i, course in enumerate(running) if course is not None]
+            chunk = self._chunk(kind, busy)
+            began = time.monotonic()
+            numbers = _guarded(pack.advance, chunk)
+            share = (time.monotonic() - began) / len(busy)
+            ended: list[tuple[Trial, Result]] = []
+            for slot, course in busy:
+                self.clock.epochs += course.take(numbers[:, slot], share)
+                if course.reason is not None:
+                    ended.append((course.trial, course.result()))
+                    running[slot] = None
+            if ended:
+                self._finish(ended)
+                pack = self._refill(pack, kind, running, queue, alike)
+            self.clock.tell(sum(c is not None for c in running), at_once=bool(ended))
+
+    def _chunk(self, kind: str, busy: list[tuple[int, Course]]) -> int:
+        chunk = CHUNKS.get(kind, CHUNKS["cpu"]) if self.chunk is None else self.chunk
+        return min(chunk, max(course.left for _, course in busy))
+
+    def _refill(self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable) -> Pack:
+        """New trials into empty slots; a smaller pack where too many of them stay empty."""
+        empty = [i for i, course in enumerate(running) if course is None]
+        fresh = queue.some(len(empty), alike)
+        for slot, member in zip(empty, fresh, strict=False):
+            running[slot] = Course(member.trial)
+        if fresh:
+            _guarded(pack.put, empty[: len(fresh)], fresh)
+        busy = [i for i, course in enumerate(running) if course is not None]
+        # On a GPU a smaller pack is captured anew and an idle slot costs little; on the CPU it is the other way round.
+        few = pack.slots // 2 if kind == "cuda" else pack.slots - 1
+        if not busy or len(busy) > few:
+            return pack
+        pack = _guarded(pack.shrunk, busy)
+        running[:] = [running[i] for i in busy]
+        return pack
+
+
+def _guarded(call: Callable[..., Any], *args: Any) -> Any:
+    """Mark what a pack raises, so that it is not mistaken for what the ledger raises."""
+    try:
+        return call(*args)
+    except Exception as problem:
+        raise _PackBroke from problem

@@ -1,0 +1,113 @@
+"""How many trials train at once: as many as are fast and fit into memory."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from unspool.study.pack import Member, Pack
+from unspool.train.epochs import SMALL, WARM_UP
+
+#: Slots on the CPU, and nodes of all of them together. More gain nothing: the price of vmap is spread thin by then, and what
+#: an epoch touches has left the cache (measured on Cora, 2,708 nodes, and PubMed, 19,717, with one thread).
+CPU_SLOTS, CPU_NODES = 16, 2**16
+#: The share of the free memory that a pack may fill.
+SHARE = 0.8
+#: Two sizes whose memory is compared on a GPU.
+_TRIED = (2, 6)
+
+
+def slots_for(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wanted: int) -> int:
+    """How many trials like this one should train at once, at most ``wanted``.
+
+    Memory is measured, not computed: small packs of the same trial run for a few epochs, and the difference of their peaks is
+    what a slot takes. Where even these do not fit, the answer is 1.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> from unspool.study.pack.stacked import Stacked
+        >>> from unspool.study.trial import Trial
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> trial = Trial(us.models.MLP, {"hidden": 8})
+        >>> slots_for(Member(trial, trial.build(data.features.shape[1], 2), train.Task.of(data)), Stacked, 3)
+        3
+    """
+    try:
+        return _measured(member, open_pack, wanted)
+    except (torch.OutOfMemoryError, MemoryError):
+        return 1
+
+
+def _measured(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wanted: int) -> int:
+    device = member.task.target.device
+    if device.type != "cuda":
+        wanted = min(wanted, CPU_SLOTS, max(CPU_NODES // max(member.task.graph.nodes, 1), 2))
+        return (
+            wanted
+            if member.task.graph.nodes <= SMALL
+            else _fitting(wanted, 2, 3, _resident_peak(member, open_pack), _available())
+        )
+    low, high = _TRIED
+    if wanted <= high:
+        return wanted
+    free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    peaks = tuple(_cuda_peak(member, open_pack, count) for count in _TRIED)
+    return _fitting(wanted, low, high, peaks, free)
+
+
+def _fitting(wanted: int, low: int, high: int, peaks: Sequence[float] | None, free: float | None) -> int:
+    """The number of slots whose memory, on the line through two measurements, is below a share of what is free."""
+    if peaks is None or free is None or peaks[1] <= peaks[0]:
+        return wanted
+    each = (peaks[1] - peaks[0]) / (high - low)
+    return max(1, min(wanted, int(low + (SHARE * free - peaks[0]) / each)))
+
+
+def _cuda_peak(member: Member, open_pack: Callable[[Sequence[Member]], Pack], count: int) -> float:
+    device = member.task.target.device
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    pack = open_pack([member] * count)
+    pack.advance(WARM_UP + 2)  # the capture has its own memory
+    peak = torch.cuda.max_memory_allocated(device) - before
+    del pack
+    gc.collect()
+    torch.cuda.empty_cache()
+    return float(peak)
+
+
+def _resident_peak(member: Member, open_pack: Callable[[Sequence[Member]], Pack]) -> tuple[float, float] | None:
+    """Peaks of two and of three slots on the CPU, where the system tells them (Linux)."""
+    found: list[float] = []
+    for count in (2, 3):
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+            before = _status("VmRSS")
+            open_pack([member] * count).advance(1)
+            peak = _status("VmHWM")
+            if before is not None and peak is not None:
+                found.append(peak - before)
+        gc.collect()
+    return (found[0], found[1]) if len(found) == 2 else None
+
+
+def _available() -> float | None:
+    return _kilobytes(Path("/proc/meminfo"), "MemAvailable")
+
+
+def _status(name: str) -> float | None:
+    return _kilobytes(Path("/proc/self/status"), name)
+
+
+def _kilobytes(path: Path, name: str) -> float | None:
+    """A line such as ``VmRSS:   1234 kB``, in bytes."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in path.read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return float(line.split()[1]) * 1024
+    return None

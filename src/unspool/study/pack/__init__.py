@@ -1,0 +1,5 @@
+"""Ways of training trials together: stacked by ``torch.func``, with kernels of their own, or alone."""
+
+from unspool.study.pack.pack import Member, Pack
+
+__all__ = ["Member", "Pack"]

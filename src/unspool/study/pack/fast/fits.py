@@ -1,0 +1,37 @@
+"""Which trials the fast kernels can train."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import torch
+
+from unspool.study.pack.fast.blueprint import blueprint
+from unspool.study.pack.pack import Member
+from unspool.train.loss import CrossEntropy
+from unspool.train.plan import Precision
+
+
+def fast_signature(member: Member) -> Hashable | None:
+    """What must be equal for two trials to share a fast pack; None where the kernels do not fit.
+
+    They know named models with usual settings, classes as targets, Adam, single precision, and an NVIDIA GPU. Depth may differ
+    where zero coefficients can stand for missing hops.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, study
+        >>> provide = study.Provider(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+        >>> fast_signature(provide(study.Trial(us.models.GCN))) is None  # on a CPU stacks are faster
+        True
+    """
+    plan, task = member.trial.plan, member.task
+    if task.target.device.type != "cuda" or task.x.dtype != torch.float32 or type(task.loss) is not CrossEntropy:
+        return None
+    if plan.optimiser is not torch.optim.Adam or plan.precision is not Precision.FULL:
+        return None
+    found = blueprint(member.model)
+    if found is None:
+        return None
+    sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
+    return ("fast", found.shape, sizes, id(task.x), id(task.graph), id(task.target))

@@ -1,0 +1,273 @@
+"""Many trials of a named model, trained by kernels that know it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unspool.models.gcnii import IdentityMapping, logarithmic
+from unspool.ops.kernels.noise_cpu import limits
+from unspool.study.pack import Member
+from unspool.study.pack.fast.blueprint import Blueprint, Middle, Mixer, blueprint, dropout_at, fixed_hops
+from unspool.study.pack.fast.flows import FLOWS
+from unspool.study.pack.fast.state import RING, Shared, State
+from unspool.train.task import Task
+
+
+class FastPack:
+    """A pack of trials with equal blueprints.
+
+    An epoch is the way back through the network, Adam's step, and the way forward for two networks at once: with dropout for the
+    next step, without for the evaluation of this one. On a GPU it is one CUDA graph. The numbers of a trial do not depend, in
+    any bit, on the other slots.
+
+    Args:
+        members: the first trials, one per slot.
+        depth: room for hops, where trials that come later may be deeper and zeros can stand for missing ones; that of the
+            deepest member when omitted.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> from unspool.study.trial import Trial
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> trials = [Trial(us.models.UGDGNN, {"hidden": 16, "depth": k}) for k in (1, 2, 4)]
+        >>> pack = FastPack([Member(t, t.build(data.features.shape[1], 2), train.Task.of(data)) for t in trials])
+        >>> pack.advance(5).shape
+        (5, 3, 4)
+    """
+
+    def __init__(self, members: Sequence[Member], depth: int | None = None) -> None:
+        plans = [blueprint(m.model) for m in members]
+        first = plans[0]
+        if first is None or any(p is None or p.shape != first.shape for p in plans):
+            raise ValueError("a fast pack takes trials of named models whose blueprints agree; use Stacked for others")
+        deepest = max(p.depth for p in plans if p is not None)
+        room = deepest if depth is None or first.shape is first else max(depth, deepest)
+        self.plan = replace(first, depth=room)
+        self._first = members[0]
+        self.shared = Shared.of(members[0].task)
+        self.splits = _Splits(self.shared.x.device)
+        self.splits.places([m.task for m in members])
+        self._open(len(members))
+        self.put(range(len(members)), members)
+
+    def _open(self, slots: int) -> None:
+        self.state, self.flow = State(self.plan, self.shared, self.splits.sets, slots), FLOWS[self.plan.middle]
+        self.flow.signals(self.state)
+        self.device = self.shared.x.device
+        self.steps = _steps(self.device)
+        self._primed = False
+        self._graph: Any = None
+        self._calls = 0
+
+    @property
+    def slots(self) -> int:
+        """How many trials train at once."""
+        return self.state.slots
+
+    # -- trials in and out --------------------------------------------------------------------------------------------
+
+    def put(self, slots: Sequence[int], members: Sequence[Member]) -> None:
+        """Start trials anew in these slots; whatever was there is gone."""
+        if not members:
+            return
+        s = self.state
+        where = torch.tensor(list(slots), device=self.device)
+        which = self.splits.places([m.task for m in members])
+        if self.splits.sets[0] is not s.train:  # more splits than there was room for: the tensors are new ones
+            s.train, s.valid, s.test = self.splits.sets
+            self._graph = None
+        for name, value in _stacked(members, self.plan, s, which).items():
+            held, dim = s.per_trial()[name]
+            held.index_copy_(dim, where, value.to(self.device, held.dtype))
+        for name in ("mean", "square", "small_mean", "small_square", "epoch"):
+            getattr(s, name).index_fill_(0, where, 0)
+        for held, dim in self.flow.held(s):
+            held.index_fill_(dim, where, 0)
+        self._primed = False
+
+    def shrunk(self, slots: Sequence[int]) -> FastPack:
+        """A smaller pack of these slots, with their trials as far as they are."""
+        made = copy.copy(self)
+        made._open(len(slots))
+        where = torch.tensor(list(slots), device=self.device)
+        there = made.state.per_trial()
+        for name, (held, dim) in self.state.per_trial().items():
+            there[name][0].copy_(held.index_select(dim, where))
+        return made
+
+    # -- epochs --------------------------------------------------------------------------------------------------------
+
+    def advance(self, epochs: int) -> NDArray[np.float64]:
+        """Train all slots for some epochs; see :class:`~unspool.study.pack.Pack`."""
+        found: list[NDArray[np.float64]] = []
+        while epochs > 0:
+            now = min(epochs, RING)
+            found.append(self._advance(now))
+            epochs -= now
+        return np.concatenate(found)
+
+    def _advance(self, epochs: int) -> NDArray[np.float64]:
+        s = self.state
+        s.turn.zero_()
+        if not self._primed:
+            self._forward()
+            self._primed = True
+        for _ in range(epochs):
+            self._epoch()
+        return s.ring[:epochs].double().cpu().numpy()
+
+    def _epoch(self) -> None:
+        if self.device.type != "cuda":
+            self._once()
+            return
+        if self._graph is None and self._calls >= 1:
+            torch.cuda.synchronize(self.device)
+            self._graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._graph):
+                self._once()
+        self._calls += 1
+        if self._graph is None:
+            self._once()
+        else:
+            self._graph.replay()
+
+    def _once(self) -> None:
+        """One epoch: back, step, forward."""
+        s, steps = self.state, self.steps
+        steps.begin_step(s)
+        self._backward()
+        s.epoch.add_(1)
+        self._forward()
+        s.turn.add_(1)
+
+    def _forward(self) -> None:
+        s, steps = self.state, self.steps
+        if s.nets == 2:
+            steps.hash_masks(s, back=False)
+        steps.losses(s, *self.flow.forward(s, steps))
+
+    def _backward(self) -> None:
+        s, steps = self.state, self.steps
+        if s.nets == 2:
+            steps.hash_masks(s, back=True)
+        steps.first_backward(s, *self.flow.backward(s, steps))
+        steps.small_adam(s)
+
+
+def _steps(device: torch.device) -> ModuleType:
+    if device.type == "cuda":
+        from unspool.study.pack.fast import cuda
+
+        return cuda
+    from unspool.study.pack.fast import plain
+
+    return plain
+
+
+class _Splits:
+    """The sets of nodes of all splits that trials of a pack have, one row per split."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.known: dict[int, tuple[int, Task]] = {}  # the task is kept, so that its id stays its own
+        nothing = torch.zeros(0)
+        self.sets = (nothing, nothing, nothing)
+
+    def places(self, tasks: Sequence[Task]) -> list[int]:
+        """The row of each task; rows of new ones are added."""
+        new = {id(task): task for task in tasks if id(task) not in self.known}
+        for task in new.values():
+            self.known[id(task)] = (len(self.known), task)
+        if new:
+            everyone = [task for _, task in self.known.values()]
+            self.sets = (
+                self._rows([t.train for t in everyone]),
+                self._rows([t.valid for t in everyone]),
+                self._rows([t.test for t in everyone]),
+            )
+        return [self.known[id(task)][0] for task in tasks]
+
+    def _rows(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts)).to(self.device, torch.int32)
+
+
+def _stacked(members: Sequence[Member], plan: Blueprint, s: State, splits: Sequence[int]) -> dict[str, Tensor]:
+    """The fresh state of some trials, side by side."""
+    rows: list[dict[str, Tensor]] = [_fresh(m, plan, s) for m in members]
+    made = {
+        name: torch.stack([r[name] for r in rows], dim=1 if rows[0][name].ndim == 1 and name in _SITES else 0)
+        for name in rows[0]
+    }
+    return {**made, "which": torch.tensor(splits, dtype=torch.int32)}
+
+
+_SITES = ("key", "threshold", "scale")
+
+
+def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
+    model: Any = member.model
+    how = member.trial.plan
+    named = dict(model.named_parameters())
+    decays = _decays(member)
+    small = torch.zeros(s.layout.size, dtype=s.small.dtype)
+    for role, at in s.layout.places.items():
+        value = named[_name(plan, role)].detach().flatten()
+        small[at : at + value.numel()] = value
+    coefficients = torch.zeros(s.hops, s.channels, s.channels, dtype=s.small.dtype)
+    depth = int(model.settings.get("depth", 0))
+    if plan.middle is Middle.SERIES and plan.mixer is Mixer.FIXED:
+        hops = fixed_hops(model)
+        depth = hops.numel() - 1
+        coefficients[: hops.numel(), range(s.classes), range(s.classes)] = hops[:, None].to(coefficients)
+    deep = plan.middle is Middle.DEEP
+    noise = [_noise(model, site) for site in plan.sites]
+    return {
+        "weight": named[plan.first].detach(), "small": small, "decay": torch.tensor(decays[plan.first], dtype=torch.float64),
+        "small_decay": torch.tensor([decays[_name(plan, r)] for r in s.layout.places] if s.layout.places else [0.0], dtype=torch.float64),
+        "rate": torch.tensor(how.rate, dtype=torch.float64), "depth": torch.tensor(depth), "coefficients": coefficients,
+        "leans": _leans(model, plan) if deep else torch.zeros(0), "teleport": torch.tensor(model.settings["teleport"] if deep else 0.0),
+        "key": torch.tensor([n[0] for n in noise], dtype=torch.int32), "threshold": torch.tensor([n[1] for n in noise], dtype=torch.int32),
+        "scale": torch.tensor([n[2] for n in noise], dtype=torch.float64),
+    }  # fmt: skip
+
+
+def _leans(model: Any, plan: Blueprint) -> Tensor:
+    """θ of every layer of GCNII."""
+    how = model.settings
+    constant = how["identity"] is IdentityMapping.CONSTANT
+    leans = [how["strength"] if constant else logarithmic(how["strength"], k + 1) for k in range(plan.depth)]
+    return torch.tensor(leans, dtype=torch.float64)
+
+
+def _name(plan: Blueprint, role: str) -> str:
+    name = plan.part(role)
+    assert name is not None
+    return name
+
+
+def _noise(model: Any, site: Any) -> tuple[int, int, float]:
+    """Key, threshold and scale of a dropout site; one that keeps everything where there is none."""
+    module = dropout_at(model, site)
+    if module is None:
+        return 0, -(2**15), 1.0
+    return int(module.key), *limits(module.rate)
+
+
+def _decays(member: Member) -> Mapping[str, float]:
+    """The decay of every parameter by its name."""
+    names = {id(p): name for name, p in member.model.named_parameters()}
+    found = dict.fromkeys(names.values(), 0.0)
+    for group in member.trial.plan.groups(member.model):
+        for parameter in group["params"]:
+            found[names[id(parameter)]] = float(group["weight_decay"])
+    return found

@@ -1,0 +1,7 @@
+"""Where trials and their results are kept: one SQLite file that many processes share."""
+
+from unspool.study.store.file import Access, StoreProblem
+from unspool.study.store.row import Row, Status
+from unspool.study.store.store import Store
+
+__all__ = ["Access", "Row", "Status", "Store", "StoreProblem"]

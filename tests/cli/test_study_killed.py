@@ -1,0 +1,58 @@
+"""kill -9 in the middle of a study: what was finished stays, and the end is that of a run that was left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from cli.people import ask
+from unspool import study
+
+WORK = [
+    "study", "run", "GCN", "MLP", "--dataset", "contextual_sbm", "--seeds", "8", "--epochs", "60", "--hidden", "8",
+    "--at-once", "2", "--jobs", "1",
+]  # fmt: skip
+
+
+def finished(file):
+    """The numbers of all trials that are done; none while there is no file yet."""
+    if not file.exists() or not file.stat().st_size:
+        return {}
+    try:
+        with study.Store.open(file, study.Access.READ) as store:
+            return {row.key: numbers(row.result) for row in store.rows() if row.result is not None}
+    except study.StoreProblem:  # its tables are being made
+        return {}
+
+
+def numbers(result):
+    return {name: value for name, value in vars(result).items() if name != "seconds"}
+
+
+def killed(file, more):
+    """Start the study, and kill it when so many trials more are done."""
+    before = len(finished(file))
+    command = [sys.executable, "-m", "unspool.cli.main", *WORK, "--out", str(file), "--quiet"]
+    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}) as work:
+        end = time.monotonic() + 60
+        while len(finished(file)) < before + more and work.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        work.send_signal(signal.SIGKILL)
+        assert work.wait() == -signal.SIGKILL
+    return finished(file)
+
+
+def test_killed_twice_and_continued(tmp_path):
+    file = tmp_path / "study.db"
+    first = killed(file, more=2)
+    second = killed(file, more=4)
+    assert 2 <= len(first) < len(second) < 16
+    assert first.items() <= second.items()
+    text = ask("study", "status", file)
+    assert f"nobody is training; run the same command again to train the {16 - len(second)} that wait" in text
+    assert f"{len(second)} of them there already" in ask(*WORK, "--out", file)
+    assert second.items() <= finished(file).items()
+    ask(*WORK, "--out", tmp_path / "whole.db")
+    assert finished(file) == finished(tmp_path / "whole.db")
+    assert not list(tmp_path.glob("*.lock"))

@@ -1,0 +1,329 @@
+"""Optuna's studies on our packs: what is told, what is refused, and that nothing is trained twice."""
+
+import math
+import subprocess
+import sys
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+from torch import nn
+
+import unspool as us
+from unspool import datasets
+from unspool.study import Measure, Store, grid
+from unspool.study.results.best import Measure
+from unspool.study.evaluate import evaluate
+from unspool.study.optimise import optimise
+from unspool.study.search.space import grid
+from unspool.study.store import Store
+
+MEMBERS = {
+    "random": lambda: optuna.samplers.RandomSampler(seed=0),
+    "TPE": lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=4),
+    "NSGA-II": lambda: optuna.samplers.NSGAIISampler(seed=0, population_size=4),
+}
+
+
+class Fragile(nn.Module):
+    """Raises, or blows up, if asked to."""
+
+    def __init__(self, in_features, out_features, *, kind="good"):
+        super().__init__()
+        self.kind, self.only = kind, us.nn.Linear(in_features, out_features)
+
+    def forward(self, x, graph):
+        if self.kind == "raises":
+            raise RuntimeError("no such thing")
+        return self.only(x) * (math.nan if self.kind == "diverges" else 1.0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def search(sampler=None, direction="maximize", **options):
+    sampler = optuna.samplers.RandomSampler(seed=0) if sampler is None else sampler
+    return optuna.create_study(direction=direction, sampler=sampler, **options)
+
+
+def suggest(trial):
+    dropout, rate = trial.suggest_float("dropout", 0, 0.9), trial.suggest_float("rate", 1e-3, 1e-1, log=True)
+    depth = trial.suggest_int("depth", 1, 2)
+    return grid(us.models.GPRGNN, seed=range(2), hidden=6, epochs=6, dropout=dropout, rate=rate, depth=depth)
+
+
+def fragile(trial):
+    return grid(
+        Fragile, seed=range(2), epochs=3, kind=trial.suggest_categorical("kind", ["good", "raises", "diverges"])
+    )
+
+
+def told(study):
+    return [(t.number, t.state, t.params, t.value, t.user_attrs) for t in study.trials]
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", Measure)
+def test_told_is_the_mean_of_the_trials(by, data):
+    study = search(direction="maximize" if by is Measure.VALID_SCORE else "minimize")
+    found = optimise(study, suggest, data, trials=5, batch=3, by=by, device="cpu")
+    assert len(study.trials) == 5
+    for trial in study.trials:
+        run = us.study.run(suggest(optuna.trial.FixedTrial(trial.params)), data, device="cpu")
+        results = [row.result for row in run.rows]
+        values = [r.valid_score if by is Measure.VALID_SCORE else r.valid_loss for r in results]
+        assert trial.value == pytest.approx(sum(values) / 2, rel=1e-5)
+        assert trial.user_attrs["test_scores"] == [r.test_score for r in results]
+        assert trial.user_attrs["valid_scores"] == [r.valid_score for r in results]
+        assert trial.user_attrs["epochs"] == [r.epoch for r in results]
+        assert trial.user_attrs["seeds"] == [0, 1]
+        assert trial.user_attrs["test_score"] == pytest.approx(sum(r.test_score for r in results) / 2)
+    assert len(found.table) == 10
+    best = found.best(by=by)
+    assert study.best_params["dropout"] == best.settings["dropout"]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_seeded_sampler_makes_the_same_study_again(name, data):
+    one, two = search(MEMBERS[name]()), search(MEMBERS[name]())
+    for study in (one, two):
+        optimise(study, suggest, data, trials=12, batch=4, device="cpu")
+    assert told(one) == told(two)
+    assert len({t.params["dropout"] for t in one.trials}) > 6
+
+
+def test_all_at_once(data):
+    """A batch is one call of the engine: all its settings and seeds are trained together."""
+    totals = []
+    optimise(
+        search(), suggest, data, trials=6, batch=4, seeds=range(3), watch=lambda p: totals.append(p.total), device="cpu"
+    )
+    assert set(totals) == {12, 6}
+
+
+def test_seeds_of_the_call_replace_those_of_the_space(data):
+    study = search()
+    optimise(study, suggest, data, trials=2, batch=2, seeds=[7, 3, 9], device="cpu")
+    assert study.trials[0].user_attrs["seeds"] == [7, 3, 9]
+
+
+def test_what_was_queued_comes_first(data):
+    study = search()
+    study.enqueue_trial({"dropout": 0.25, "rate": 0.05, "depth": 2})
+    optimise(study, suggest, data, trials=2, batch=2, device="cpu")
+    assert study.trials[0].params == {"dropout": 0.25, "rate": 0.05, "depth": 2}
+
+
+def test_samplers_that_come_to_an_end(data):
+    study = search(optuna.samplers.GridSampler({"kind": ["good", "raises", "diverges"]}, seed=0))
+    optimise(study, fragile, data, trials=50, batch=1, device="cpu")
+    assert len(study.trials) == 3
+    assert {t.params["kind"] for t in study.trials} == {"good", "raises", "diverges"}
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_failed_and_diverged_settings(data):
+    study = search()
+    optimise(study, fragile, data, trials=12, batch=12, device="cpu")
+    states = {t.params["kind"]: t.state for t in study.trials}
+    assert states == {"good": TrialState.COMPLETE, "raises": TrialState.FAIL, "diverges": TrialState.PRUNED}
+    said = {t.params["kind"]: t.user_attrs.get("failure") for t in study.trials}
+    assert said == {"good": None, "raises": "RuntimeError: no such thing", "diverges": "diverged"}
+
+
+def test_settings_that_do_not_fit_fail_alone(data):
+    def some(trial):
+        return grid(us.models.GPRGNN, hidden=4, epochs=3, depth=trial.suggest_int("depth", -1, 3), seed=0)
+
+    study = search()
+    optimise(study, some, data, trials=12, batch=6, device="cpu")
+    failed = [t for t in study.trials if t.state is TrialState.FAIL]
+    assert failed
+    assert all(t.params["depth"] < 1 and "cannot be built" in t.user_attrs["failure"] for t in failed)
+    assert any(t.state is TrialState.COMPLETE for t in study.trials)
+
+
+def test_nothing_but_failures_is_said(data):
+    study = search()
+    with pytest.raises(
+        us.Refusal, match=r"all 12 trials so far failed, the first with RuntimeError: no such thing; see"
+    ):
+        optimise(study, lambda t: grid(Fragile, kind="raises", seed=0), data, trials=100, batch=6, device="cpu")
+    assert len(study.trials) == 12
+
+
+def test_suggest_may_prune(data):
+    def some(trial):
+        if trial.suggest_float("dropout", 0, 0.9) > 0.5:
+            raise optuna.TrialPruned
+        return grid(us.models.MLP, hidden=4, epochs=2, seed=0, dropout=trial.params["dropout"])
+
+    study = search()
+    optimise(study, some, data, trials=8, batch=4, device="cpu")
+    assert len(study.trials) == 8
+    for trial in study.trials:
+        assert trial.state is (TrialState.PRUNED if trial.params["dropout"] > 0.5 else TrialState.COMPLETE)
+
+
+@pytest.mark.parametrize("where", ["suggest", "training"])
+def test_an_interrupt_leaves_nothing_open(where, data):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    study = search()
+    options = {"watch": stop} if where == "training" else {}
+    with pytest.raises(KeyboardInterrupt):
+        optimise(study, suggest if where == "training" else stop, data, trials=4, batch=4, device="cpu", **options)
+    assert {t.state for t in study.trials} == {TrialState.FAIL}
+    optimise(study, suggest, data, trials=4, batch=4, device="cpu")  # what was cut off does not count
+    assert sum(t.state is TrialState.COMPLETE for t in study.trials) == 4
+
+
+def test_refusals(data):
+    with pytest.raises(
+        us.Refusal, match=r"scores are maximised, but the study minimises: make it with direction='maximize'"
+    ):
+        optimise(search(direction="minimize"), suggest, data)
+    with pytest.raises(
+        us.Refusal, match=r"losses are minimised, but the study maximises.*or give by=Measure.VALID_SCORE"
+    ):
+        optimise(search(), suggest, data, by=Measure.VALID_LOSS)
+    with pytest.raises(us.Refusal, match=r"2 directions, and one number is told; use evaluate"):
+        optimise(optuna.create_study(directions=["maximize", "minimize"]), suggest, data)
+    with pytest.raises(TypeError, match="NoneType is no Optuna study"):
+        optimise(None, suggest, data)
+    with pytest.raises(ValueError, match="batch=0"):
+        optimise(search(), suggest, data, batch=0)
+    with pytest.raises(ValueError, match="trials=0"):
+        optimise(search(), suggest, data, trials=0)
+    with pytest.raises(TypeError, match=r"seeds=3: expected several, such as range\(3\)"):
+        optimise(search(), suggest, data, seeds=3)
+    with pytest.raises(ValueError, match="seeds: the list is empty"):
+        optimise(search(), suggest, data, seeds=[])
+    for wrong, said in [(lambda t: {"dropout": 0.5}, "dict: expected a space"), (lambda t: None, "NoneType: expected")]:
+        study = search()
+        with pytest.raises(TypeError, match=said):
+            optimise(study, wrong, data, batch=2)
+        assert {t.state for t in study.trials} == {TrialState.FAIL}
+    with pytest.raises(ValueError, match="2 settings where one is wanted"):
+        optimise(search(), lambda t: grid(us.models.MLP, dropout=[0.1, 0.2]), data)
+
+
+def test_without_optuna(monkeypatch, data):
+    study = search()
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(us.Refusal, match=r"needs Optuna: pip install 'unspool\[optuna\]'"):
+        optimise(study, suggest, data)
+
+
+def test_optuna_is_loaded_by_those_who_search():
+    code = "import sys, unspool.study.optimise; sys.exit('optuna' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# -- going on ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_script_again_trains_only_what_is_missing(tmp_path, data):
+    trained = []
+
+    class Counting(Store):
+        def finish(self, pairs):
+            trained.extend(key for key, _ in pairs)
+            super().finish(pairs)
+
+    class Cut(Exception):
+        pass
+
+    def cut(progress):
+        if len(trained) >= 11:
+            raise Cut
+
+    def go(study, path, **options):
+        with Counting(path) as store:
+            optimise(study, suggest, data, trials=12, batch=4, store=store, device="cpu", most=3, **options)
+        return told(study)
+
+    whole = go(search(MEMBERS["TPE"]()), tmp_path / "whole.db")
+    assert len(trained) == 24
+    trained.clear()
+    with pytest.raises(Cut):
+        go(search(MEMBERS["TPE"]()), tmp_path / "cut.db", watch=cut)
+    assert 11 <= len(trained) < 24
+    again = go(search(MEMBERS["TPE"]()), tmp_path / "cut.db")
+    assert len(trained) == len(set(trained)) == 24
+    assert [row[:3] for row in again] == [row[:3] for row in whole]
+    assert [row[3] for row in again] == pytest.approx([row[3] for row in whole])
+
+
+def test_a_study_on_disk_goes_on(tmp_path, data):
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(tmp_path / "optuna.log")))
+    study = search(storage=storage, study_name="mine")
+    optimise(study, suggest, data, trials=3, batch=2, device="cpu")
+    again = optuna.load_study(study_name="mine", storage=storage)
+    optimise(again, suggest, data, trials=5, batch=4, device="cpu")
+    optimise(again, suggest, data, trials=5, batch=4, device="cpu")  # it has them
+    assert [t.state for t in again.trials] == [TrialState.COMPLETE] * 5
+    assert again.trials[0].user_attrs["seeds"] == [0, 1]
+
+
+def test_the_same_setting_twice_is_trained_once(data):
+    study = search()
+    found = optimise(
+        study,
+        lambda t: grid(us.models.MLP, hidden=t.suggest_int("hidden", 3, 4), epochs=2, seed=0),
+        data,
+        trials=8,
+        device="cpu",
+    )
+    assert len(found.table) == 2
+    assert len({(t.params["hidden"], t.value) for t in study.trials}) == 2
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+def test_ask_and_tell_by_hand(data):
+    study, other = search(), search()
+    asked = [study.ask() for _ in range(4)]
+    for trial, outcome in zip(asked, evaluate([suggest(t) for t in asked], data, device="cpu"), strict=True):
+        study.tell(trial, outcome.value())
+    optimise(other, suggest, data, trials=4, batch=4, device="cpu")
+    assert [t.value for t in study.trials] == [t.value for t in other.trials]
+
+
+def test_evaluate_takes_trials_and_keeps_order(data, tmp_path):
+    spaces = [suggest(optuna.trial.FixedTrial({"dropout": d, "rate": 0.05, "depth": 1})) for d in (0.1, 0.8, 0.1)]
+    listed = [space.trials(data.name) for space in spaces]
+    one = evaluate(spaces, data, device="cpu", store=tmp_path / "study.db")
+    two = evaluate(listed, data, device="cpu", store=tmp_path / "study.db")
+    assert one == two  # from the store
+    assert one[0] == one[2] != one[1]
+    assert evaluate([], data) == []
+
+
+def test_outcomes_of_what_went_wrong(data):
+    kinds = ("good", "raises", "diverges")
+    good, raises, diverges = evaluate(
+        [grid(Fragile, kind=k, epochs=2) for k in kinds], data, seeds=range(2), device="cpu"
+    )
+    assert 0 <= good.value() <= 1
+    assert good.value(Measure.VALID_LOSS) == good.loss.mean
+    assert raises.failures == ("RuntimeError: no such thing",) * 2
+    assert diverges.diverged
+    assert math.isnan(raises.value())
+    assert math.isnan(diverges.value())
