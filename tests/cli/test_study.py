@@ -61,17 +61,20 @@ def test_what_is_finished_is_not_trained_again(file, tmp_path):
     assert (told[-1]["event"], told[-1]["done"], told[-1]["failed"]) == ("summary", 12, 0)
     assert [one["event"] for one in told[-5:-1]] == ["leader"] * 4
     # In another order and in other packs, the same numbers.
-    assert scores(out) == scores(file)
+    agree(out, file)
 
 
-def scores(file):
-    return {row.key: (row.result.epoch, row.result.test_score, row.result.valid_loss) for row in rows(file)}
+def agree(one, other):
+    """The same trials with the same results; losses may be rounded another way in another pack."""
+    a, b = ({row.key: row.result for row in rows(file)} for file in (one, other))
+    assert {k: (r.epoch, r.test_score) for k, r in a.items()} == {k: (r.epoch, r.test_score) for k, r in b.items()}
+    assert {k: r.valid_loss for k, r in a.items()} == pytest.approx({k: r.valid_loss for k, r in b.items()}, rel=1e-5)
 
 
 def test_several_processes_give_the_same_numbers(file, tmp_path):
     text = ask("study", "run", "GCN", "MLP", *SMALL, "--jobs", "2", "--out", tmp_path / "two.db")
     assert "on cpu, 2 processes" in text
-    assert scores(tmp_path / "two.db") == scores(file)
+    agree(tmp_path / "two.db", file)
 
 
 def test_time_that_is_up_leaves_the_rest(tmp_path):

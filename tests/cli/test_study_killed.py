@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from cli.people import ask
 from unspool import study
 
@@ -28,6 +30,11 @@ def finished(file):
 
 def numbers(result):
     return {name: value for name, value in vars(result).items() if name != "seconds"}
+
+
+def close(value):
+    """Losses may be rounded another way in another pack."""
+    return pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
 
 
 def killed(file, more):
@@ -54,5 +61,8 @@ def test_killed_twice_and_continued(tmp_path):
     assert f"{len(second)} of them there already" in ask(*WORK, "--out", file)
     assert second.items() <= finished(file).items()
     ask(*WORK, "--out", tmp_path / "whole.db")
-    assert finished(file) == finished(tmp_path / "whole.db")
+    cut, whole = finished(file), finished(tmp_path / "whole.db")
+    assert cut.keys() == whole.keys()
+    for key, result in cut.items():
+        assert result == {name: close(value) for name, value in whole[key].items()}
     assert not list(tmp_path.glob("*.lock"))

@@ -91,7 +91,7 @@ def test_readme_code_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", ["extend.md", "errata.md", "explain.md", "training.md"])
+@pytest.mark.parametrize("page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md"])
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"

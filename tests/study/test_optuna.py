@@ -12,11 +12,8 @@ from torch import nn
 import unspool as us
 from unspool import datasets
 from unspool.study import Measure, Store, grid
-from unspool.study.results.best import Measure
 from unspool.study.evaluate import evaluate
 from unspool.study.optimise import optimise
-from unspool.study.search.space import grid
-from unspool.study.store import Store
 
 MEMBERS = {
     "random": lambda: optuna.samplers.RandomSampler(seed=0),

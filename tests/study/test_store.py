@@ -214,7 +214,7 @@ def test_another_machine_is_refused_while_one_is_at_work(path, monkeypatch):
     with Store(path) as one, Store(path) as other:
         keys = one.add(trials(), "cora", "m")
         one.claim(keys, 1)
-        monkeypatch.setattr("unspool.study.store.machine", lambda: "elsewhere")
+        monkeypatch.setattr("unspool.study.store.store.machine", lambda: "elsewhere")
         with pytest.raises(StoreProblem, match="one file serves one machine; give"):
             other.claim(keys, 1)
         one.close()

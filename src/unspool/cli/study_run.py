@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 
 from unspool import study
-from unspool.cli.crew import WORTHWHILE, cores
+from unspool.cli.crew import cores
 from unspool.cli.place import check_folder
 from unspool.cli.source import Source, said_in_options
 from unspool.cli.study_answers import group_record, print_leaders
@@ -29,6 +29,8 @@ from unspool.train.epochs import SMALL
 
 #: So many leaders are shown at the end.
 SHOWN = 10
+#: Fewer epochs of all trials than this are done before a second process pays: it takes seconds to start.
+WORTHWHILE = 10_000
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ number, so containers on one machine see each other's.
 
 from __future__ import annotations
 
+import atexit
 import os
 import platform
 import secrets
+import sys
 import weakref
 from pathlib import Path
 
@@ -63,11 +65,19 @@ class Holder:
 
     def __del__(self) -> None:
         # A study that was dropped without being closed must not keep its trials until the process ends.
-        if getattr(self, "_file", None) is not None:
+        if getattr(self, "_file", None) is not None and not sys.is_finalizing():
             self.let_go()
 
 
 _OURS: weakref.WeakSet[Holder] = weakref.WeakSet()
+
+
+@atexit.register
+def _let_all_go() -> None:
+    """Before Python takes itself apart: later there is nothing left to remove a file with."""
+    for holder in list(_OURS):
+        if holder.pid == os.getpid():
+            holder.let_go()
 
 
 def _leave_to_parent() -> None:
