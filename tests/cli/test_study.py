@@ -1,6 +1,7 @@
 """unspool study: run, look, continue; what is printed and what is in the file."""
 
 import csv
+import io
 import json
 import os
 import signal
@@ -8,9 +9,11 @@ import statistics
 from datetime import datetime, timedelta
 
 import pytest
+from rich.console import Console
 
-from cli.people import ask, own, write_people
+from cli.people import ask
 from unspool import study
+from unspool.cli.study_file import columns
 from unspool.cli.study_screen import StudyScreen
 from unspool.cli.study_status import rate
 
@@ -180,6 +183,15 @@ def test_best_is_chosen_by_validation(file):
     assert "validation loss" in ask("study", "best", file, "--by", "loss")
 
 
+def test_a_narrow_terminal_cuts_no_digits_off():
+    printed, text = columns("dropout", "validation"), io.StringIO()
+    printed.add_row("0.29891234", "82.00 ± 12.73 %")
+    Console(file=text, width=12).print(printed)
+    assert sorted(text.getvalue().replace("\n", " ").replace(" ", "")) == sorted(
+        "dropoutvalidation0.2989123482.00±12.73%"
+    )
+
+
 def test_compare_says_one_sentence(file):
     text = ask("study", "compare", file, "GCN", "MLP")
     assert len(text.splitlines()) == 1
@@ -235,41 +247,3 @@ def test_several_sets_in_one_file(tmp_path):
     )
     names = {line.rpartition("/")[2] for line in ask("study", "plot", out, "--out", tmp_path / "p").splitlines()}
     assert {"leaders.png", "choices-contextual-sbm.png", "choices-grid.png"} <= names
-
-
-def test_random_draws_and_the_papers_grid(tmp_path):
-    draw = ["--random", "4", "--range", "rate=0.001:0.1:log", "--range", "depth=2..6", "--range", "dropout=0.1:0.9"]
-    small = ["study", "run", "APPNP", "--dataset", "contextual_sbm", "--seeds", "1", "--jobs", "1"]
-    ask(*small, "--epochs", "2", "--set", "bias=true,false", *draw, "--out", tmp_path / "a.db")
-    held = [row.described for row in rows(tmp_path / "a.db")]
-    assert len(held) == 4
-    assert all(0.001 <= one["plan"]["rate"] <= 0.1 and 2 <= one["settings"]["depth"] <= 6 for one in held)
-    assert len({one["plan"]["rate"] for one in held}) == 4
-    assert "APPNP: 324 settings × 1 seed" in ask(
-        *small, "--paper-grid", "--seconds", "0.0001", "--out", tmp_path / "b.db"
-    )
-
-
-def test_words_of_the_plan(tmp_path):
-    out = tmp_path / "study.db"
-    words = ["select=accuracy,last", "optimiser=adam,sgd", "stop=never", "weights=pos"]
-    said = [part for word in words for part in ("--set", word)]
-    ask("study", "run", "SGC", "--dataset", "grid", "--epochs", "2", "--seeds", "1", "--jobs", "1", *said, "--out", out)
-    held = [row.described for row in rows(out)]
-    assert {(one["plan"]["select"][:4], one["plan"]["optimiser"]) for one in held} == {
-        ("high", "Adam"), ("high", "SGD"), ("the ", "Adam"), ("the ", "SGD"),
-    }  # fmt: skip
-    assert all(one["plan"]["stop"] == "never" and one["settings"]["weights"] == "pos" for one in held)
-
-
-def test_own_files(tmp_path):
-    people, out = write_people(tmp_path), tmp_path / "study.db"
-    small = ["study", "run", "GCN", "--epochs", "40", "--seeds", "2", "--hidden", "8", "--jobs", "1", "--out", out]
-    assert "preset default" in ask(*small, *own(people, "--label-column", "team"))
-    ask(*small, *own(people, "--target-column", "price"))
-    with pytest.raises(AssertionError, match=r"friends .* and friends .*; name one with --dataset"):
-        ask("study", "importance", out)
-    told = lines("best", out, "--dataset", f"friends {rows(out)[-1].mark[:6]}")
-    assert told[0]["score"] == "R²"
-    assert told[0]["valid_mean"] > 0.2  # prices around 100 are learnt, since they are brought to size one
-    assert "friends is no set with a name" in ask("study", "show", out, 1)

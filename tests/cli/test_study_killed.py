@@ -37,29 +37,26 @@ def close(value):
     return pytest.approx(value, rel=1e-5) if isinstance(value, float) else value
 
 
-def killed(file, more):
-    """Start the study, and kill it when so many trials more are done."""
-    before = len(finished(file))
+def killed(file, done):
+    """Start the study, and kill it when so many trials are done."""
     command = [sys.executable, "-m", "unspool.cli.main", *WORK, "--out", str(file), "--quiet"]
     with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}) as work:
         end = time.monotonic() + 60
-        while len(finished(file)) < before + more and work.poll() is None and time.monotonic() < end:
+        while len(finished(file)) < done and work.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         work.send_signal(signal.SIGKILL)
         assert work.wait() == -signal.SIGKILL
     return finished(file)
 
 
-def test_killed_twice_and_continued(tmp_path):
+def test_killed_and_continued(tmp_path):
     file = tmp_path / "study.db"
-    first = killed(file, more=2)
-    second = killed(file, more=4)
-    assert 2 <= len(first) < len(second) < 16
-    assert first.items() <= second.items()
+    kept = killed(file, done=4)
+    assert 4 <= len(kept) < 16
     text = ask("study", "status", file)
-    assert f"nobody is training; run the same command again to train the {16 - len(second)} that wait" in text
-    assert f"{len(second)} of them there already" in ask(*WORK, "--out", file)
-    assert second.items() <= finished(file).items()
+    assert f"nobody is training; run the same command again to train the {16 - len(kept)} that wait" in text
+    assert f"{len(kept)} of them there already" in ask(*WORK, "--out", file)
+    assert kept.items() <= finished(file).items()
     ask(*WORK, "--out", tmp_path / "whole.db")
     cut, whole = finished(file), finished(tmp_path / "whole.db")
     assert cut.keys() == whole.keys()

@@ -203,7 +203,6 @@ def test_a_disk_that_fills_up_in_the_middle(tmp_path, trials, data, wanted):
     check_same({key: done[key] for key in wanted}, wanted)
 
 
-@pytest.mark.xfail(strict=True, reason="trials whose end could not be written are not released")
 def test_a_store_that_found_room_again_goes_on(tmp_path, trials, data, wanted):
     many = us.study.grid(us.models.GCN, seed=range(60), hidden=4, epochs=2).trials(data.name)
     with Filling(tmp_path / "study.db") as store:

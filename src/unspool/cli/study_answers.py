@@ -47,7 +47,9 @@ def show_best(
         console.print(f"best by {measure.value}: {best}", markup=False)
     waiting = sum(row.result is None for row in table.rows)
     if waiting:
-        console.print(f"{waiting} trials have no result yet; settings that miss some come after complete ones")
+        console.print(
+            f"{waiting} trials have no result yet; settings that miss some are left out while others are complete"
+        )
 
 
 def print_leaders(groups: Sequence[Best], console: Console, by: Measure = Measure.VALID_SCORE) -> None:

@@ -58,4 +58,4 @@ def write(file: Path, out: Path) -> None:
     """Write every trial as one row."""
     rows = rows_of(file)
     place = study.export(rows, out)
-    console_for().print(f"{len(rows)} trials in {place}", markup=False)
+    console_for().print(f"{len(rows)} trial{'s'[: len(rows) > 1]} in {place}", markup=False)

@@ -178,7 +178,8 @@ def _summary(
     trained = f", {work.before:,} of them before" if work.before else ""
     if leaders:
         console.print(
-            f"{counts[Status.DONE]:,} trials done{trained}; {span(seconds)}; all in {order.out}", markup=False
+            f"{counts[Status.DONE]:,} trial{'s'[: counts[Status.DONE] > 1]} done{trained}; {span(seconds)}; all in {order.out}",
+            markup=False,
         )
         console.print("\n" + "\n".join(["next:", *next_steps(order.out, table)]), markup=False)
 

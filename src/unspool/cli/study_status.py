@@ -89,7 +89,7 @@ def _lines(file: Path, rows: Sequence[Row]) -> list[str]:
     crew = workers(file, rows)
     if not crew:
         return [f"nobody is training; run the same command again to train the {left} that wait"]
-    lines = [f"process {pid} on {host} trains {many} trials" for host, pid, many in crew]
+    lines = [f"process {pid} on {host} trains {many} trial{'s'[: many > 1]}" for host, pid, many in crew]
     speed = rate(rows)
     return lines if speed is None else [*lines, f"{speed:.2g} trials/s, {span(left / speed)} left"]
 

@@ -11,6 +11,8 @@
 
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
+from unspool.study.evaluate import Outcome, evaluate
+from unspool.study.optimise import optimise
 from unspool.study.pack import Member, Pack
 from unspool.study.provide import Provider
 from unspool.study.results.best import Best, Measure, Sample
@@ -26,8 +28,8 @@ from unspool.study.store import Access, Row, Status, Store, StoreProblem
 from unspool.study.trial import Result, Trial
 
 __all__ = [
-    "Access", "Best", "Comparison", "Importance", "Measure", "Member", "Method", "Pack", "Progress", "Provider", "Result", "Row", "Sample",
-    "Space", "Status", "Store", "StoreProblem", "Study", "Table", "Test", "Trial", "choice", "compare", "compare_all", "export", "grid",
-    "importance", "integers", "log_uniform", "paper_grid", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
+    "Access", "Best", "Comparison", "Importance", "Measure", "Member", "Method", "Outcome", "Pack", "Progress", "Provider", "Result", "Row", "Sample",
+    "Space", "Status", "Store", "StoreProblem", "Study", "Table", "Test", "Trial", "choice", "compare", "compare_all", "evaluate", "export", "grid",
+    "importance", "integers", "log_uniform", "optimise", "paper_grid", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
     "plot_leaders", "random", "run", "train_trials", "uniform",
 ]  # fmt: skip

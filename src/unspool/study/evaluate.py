@@ -174,14 +174,19 @@ def _trained(
     trials: dict[str, Trial], dataset: Dataset | str, study: Study | None, options: dict[str, Any]
 ) -> tuple[Study, dict[str, Row]]:
     """Train what is not in the study yet, and wait for what others have in work."""
+    left: set[str] = set()
     while True:
         found = run(list(trials.values()), dataset, store=None if study is None else study.store, **options)
         study = found if study is None else study
         rows = {row.key: row for row in study.rows if row.key in trials}
-        # Another process may have taken the same trial, and gives it back if it dies.
-        if all(row.status is not Status.RUNNING for row in rows.values()):
+        busy = any(row.status is Status.RUNNING for row in rows.values())
+        waiting = {key for key, row in rows.items() if row.status is Status.WAITING}
+        # Another process may have the same trial in work, and give it back. One that nobody ends in two rounds ends processes.
+        if not busy and (not waiting or waiting == left):
             return study, rows
-        time.sleep(EVERY)
+        left = set() if busy else waiting
+        if busy:
+            time.sleep(EVERY)
 
 
 def _outcome(rows: Sequence[Row]) -> Outcome:

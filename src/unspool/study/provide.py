@@ -38,7 +38,7 @@ class Provider:
             raise TypeError(f"{type(data).__name__} is no dataset: give a name such as 'cora', or a datasets.Dataset")
         found = load_dataset(data) if isinstance(data, str) else data
         self.data, self.device = found, torch.device(device)
-        self.name = data.lower() if isinstance(data, str) else found.name
+        self.name = (data if isinstance(data, str) else found.name).lower()
         self._bases: dict[bool, Task] = {False: Task.of(found, loss)}
         if isinstance(self._bases[False].loss, Link):
             raise TypeError("studies compare predictions of nodes; a Link loss belongs to train.fit")

@@ -136,14 +136,15 @@ class _Engine:
             return None
 
     def _fail(self, trial: Trial, problem: BaseException) -> None:
-        del self.claimed[trial]
         self.ledger.fail(trial, f"{type(problem).__name__}: {problem}")
+        del self.claimed[trial]
         self.clock.done += 1
 
     def _finish(self, ended: list[tuple[Trial, Result]]) -> None:
+        # Trap: what the ledger could not write down (a full disk) is still ours, and must be released.
+        self.ledger.finish(ended)
         for trial, _ in ended:
             del self.claimed[trial]
-        self.ledger.finish(ended)
         self.clock.ended(ended)
 
     def _check(self) -> None:

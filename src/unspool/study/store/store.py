@@ -158,8 +158,8 @@ class Store:
     def rows(self, data: str | None = None) -> list[Row]:
         """All trials in their order, or those on one dataset."""
         with self._link.using() as sql:
-            question = f"SELECT {COLUMNS} FROM trial WHERE ?1 IS NULL OR data = ?1 ORDER BY number"
-            found = sql.execute(question, (data,)).fetchall()
+            question = f"SELECT {COLUMNS} FROM trial WHERE :data IS NULL OR data = :data ORDER BY number"
+            found = sql.execute(question, {"data": data}).fetchall()
         alive = self._alive(row[5] for row in found)
         return [read(row, alive) for row in found]
 
@@ -167,9 +167,9 @@ class Store:
         """How many trials there are in each state."""
         with self._link.using() as sql:
             question = (
-                "SELECT status, holder, count(*) FROM trial WHERE ?1 IS NULL OR data = ?1 GROUP BY status, holder"
+                "SELECT status, holder, count(*) FROM trial WHERE :data IS NULL OR data = :data GROUP BY status, holder"
             )
-            found = sql.execute(question, (data,)).fetchall()
+            found = sql.execute(question, {"data": data}).fetchall()
         alive = self._alive(holder for _, holder, _ in found)
         counts = dict.fromkeys(Status, 0)
         for status, holder, count in found:
