@@ -82,10 +82,21 @@ def test_stacks_give_what_single_runs_give(name, provide):
         np.testing.assert_allclose(found[:, slot, :2], alone(member, 10)[:, :2], rtol=1e-4)
 
 
-def test_a_whole_study_runs_on_the_gpu(tmp_path):
+def _noted(advance, opened):
+    def noted(self, epochs):
+        opened.append(self)
+        return advance(self, epochs)
+
+    return noted
+
+
+def test_a_whole_study_runs_on_the_gpu(tmp_path, monkeypatch):
     space = study.grid(models.UGDGNN, models.GCN, models.AirGNN, seed=range(2), dropout=[0.2, 0.5], epochs=30)
+    opened = []
+    monkeypatch.setattr(FastPack, "advance", _noted(FastPack.advance, opened))
     found = study.run(space, "citeseer", store=tmp_path / "s.db", device="cuda")
     assert len(found.table) == 12
+    assert {pack.plan.middle.value for pack in opened} == {"series", "convolution"}
     again = study.run(space, "citeseer", store=tmp_path / "t.db", device="cuda", most=3)
     first, second = ({r.key: r.result for r in s.rows} for s in (found, again))
     for key, result in first.items():

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from study.fast_cases import CASES, alone, members_of, task_of
-from unspool import datasets, models
+from unspool import datasets, models, study
 from unspool.ops.dropout import keep_mask
 from unspool.ops.features import SparseFeatures
 from unspool.ops.sliced import ROWS, Sliced
 from unspool.study import Member
-from unspool.study.pack.fast import FastPack, blueprint
+from unspool.study.pack.fast import FastPack, blueprint, fits
 
 EPOCHS = 12
 
@@ -104,6 +104,33 @@ def test_classes_beyond_sixteen_and_frozen_weights_have_no_blueprint():
     assert blueprint(frozen) is None
 
 
+def test_the_engine_opens_fast_packs_where_kernels_run(monkeypatch):
+    opened = []
+    monkeypatch.setattr(fits, "kernels_run", lambda task: True)
+    monkeypatch.setattr(FastPack, "__init__", _noted(FastPack.__init__, opened))
+    data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+    torch.set_default_dtype(torch.float32)
+    space = study.grid(models.UGDGNN, models.AirGNN, seed=range(3), hidden=16, depth=[1, 3], dropout=[0.2, 0.5], epochs=8)
+    fast = study.run(space, data, most=5)
+    assert len(fast.table) == 24
+    assert {type(m.model).__name__ for m in opened} == {"UGDGNN"}
+    assert {m.trial.settings["depth"] for m in opened[:5]} == {3}  # groups of few trials share packs, the deepest first
+    monkeypatch.undo()
+    stacked = study.run(space, data)
+    results = {row.key: row.result for row in stacked.rows}
+    for row in fast.rows:
+        assert row.result.epoch == results[row.key].epoch
+        assert row.result.valid_loss == pytest.approx(results[row.key].valid_loss, rel=1e-5)
+
+
+def _noted(begin, opened):
+    def noted(self, members, depth=None):
+        opened.extend(members)
+        begin(self, members, depth)
+
+    return noted
+
+
 @pytest.mark.parametrize("longest", [None, 3, 7, 128])
 def test_slices_hold_the_matrix_and_its_hashes(longest):
     generator = torch.Generator().manual_seed(0)
@@ -145,8 +172,6 @@ def dense_of(sliced, key, count, rate):
 def test_embedded_data_runs_through_a_pack():
     torch.set_default_dtype(torch.float32)
     data = datasets.load("citeseer").row_normalised()
-    from unspool import study
-
     provide = study.Provider(data)
     trials = study.grid(models.UGDGNN, seed=range(2), depth=2, epochs=3).trials("citeseer")
     found = FastPack([provide(t) for t in trials]).advance(3)

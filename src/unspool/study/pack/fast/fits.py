@@ -10,6 +10,7 @@ from unspool.study.pack.fast.blueprint import blueprint
 from unspool.study.pack.pack import Member
 from unspool.train.loss import CrossEntropy
 from unspool.train.plan import Precision
+from unspool.train.task import Task
 
 
 def fast_signature(member: Member) -> Hashable | None:
@@ -26,7 +27,7 @@ def fast_signature(member: Member) -> Hashable | None:
         True
     """
     plan, task = member.trial.plan, member.task
-    if task.target.device.type != "cuda" or task.x.dtype != torch.float32 or type(task.loss) is not CrossEntropy:
+    if not kernels_run(task) or type(task.loss) is not CrossEntropy:
         return None
     if plan.optimiser is not torch.optim.Adam or plan.precision is not Precision.FULL:
         return None
@@ -35,3 +36,8 @@ def fast_signature(member: Member) -> Hashable | None:
         return None
     sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
     return ("fast", found.shape, sizes, id(task.x), id(task.graph), id(task.target))
+
+
+def kernels_run(task: Task) -> bool:
+    """Whether there are kernels for the device and the numbers of a task."""
+    return task.target.device.type == "cuda" and task.x.dtype == torch.float32
