@@ -20,7 +20,9 @@ def kernel_table(pack: FastPack) -> None:
         pack.advance(EPOCHS)
         torch.cuda.synchronize()
     bytes_of = counted(pack)
-    print(f"    {'kernel':20} {'µs':>8} {'must move':>11} {'of copy':>8} {'gathered':>12}   (a trial-epoch; copy {peak / 1e12:.2f} TB/s)")
+    print(
+        f"    {'kernel':20} {'µs':>8} {'must move':>11} {'of copy':>8} {'gathered':>12}   (a trial-epoch; copy {peak / 1e12:.2f} TB/s)"
+    )
     for event in sorted(seen.key_averages(), key=lambda e: -e.self_device_time_total):
         each = event.self_device_time_total / EPOCHS / pack.slots
         if each < 0.02:

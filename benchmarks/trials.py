@@ -111,7 +111,9 @@ def ours_cpu(data: str, name: str, count: int, epochs: int, rounds: int) -> floa
     cores = len(os.sched_getaffinity(0))
     context = multiprocessing.get_context("spawn")
     barrier, queue = context.Barrier(cores), context.Queue()
-    crew = [context.Process(target=_at_work, args=(data, name, count, epochs, rounds, barrier, queue)) for _ in range(cores)]
+    crew = [
+        context.Process(target=_at_work, args=(data, name, count, epochs, rounds, barrier, queue)) for _ in range(cores)
+    ]
     for member in crew:
         member.start()
     times = [queue.get() for _ in range(rounds * cores)]
@@ -142,8 +144,18 @@ def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, ob
     else:
         count = arguments.trials
         fast = ours_cpu(data, name, count, arguments.epochs, arguments.rounds)
-    print(f"{data:9} {name:7} {count:5} trials {fast * 1e6:10.2f} µs {slow * 1e3:9.3f} ms {slow / fast:8.0f}x", flush=True)
-    return {"data": data, "model": name, "trials": count, "ours": fast, "theirs": slow, "ratio": slow / fast, "device": _machine(device)}
+    print(
+        f"{data:9} {name:7} {count:5} trials {fast * 1e6:10.2f} µs {slow * 1e3:9.3f} ms {slow / fast:8.0f}x", flush=True
+    )
+    return {
+        "data": data,
+        "model": name,
+        "trials": count,
+        "ours": fast,
+        "theirs": slow,
+        "ratio": slow / fast,
+        "device": _machine(device),
+    }
 
 
 def _fitting(name: str, provide: study.Provider, wanted: int) -> int:

@@ -11,12 +11,11 @@ from torch import nn
 import unspool as us
 from reference.cases import doubles
 from unspool import datasets, train
-from unspool.study.engine import engine
+from unspool.study.engine import engine, train_trials
 from unspool.study.engine.course import Course
-from unspool.study.engine import train_trials
 from unspool.study.engine.ledger import Notebook
-from unspool.study.pack import Member
 from unspool.study.engine.room import _fitting, _resident_peak, slots_for
+from unspool.study.pack import Member
 from unspool.study.pack.stacked import Stacked
 from unspool.study.trial import Trial
 from unspool.train.plan import Select, Stop

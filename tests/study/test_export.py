@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from unspool.study.results.export import export
-from unspool.study.store import Status
 from unspool.study.results.table import Table, example_table
+from unspool.study.store import Status
 from unspool.study.trial import Result
 
 

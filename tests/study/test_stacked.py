@@ -10,10 +10,10 @@ from torch import nn
 import unspool as us
 from reference.cases import doubles
 from unspool import datasets, train
-from unspool.study.pack.adam import StackedAdam
-from unspool.study.pack.alone import Alone
 from unspool.study.engine.groups import open_pack, signature, sort_trials
 from unspool.study.pack import Member
+from unspool.study.pack.adam import StackedAdam
+from unspool.study.pack.alone import Alone
 from unspool.study.pack.stacked import Stacked
 from unspool.study.trial import Trial
 from unspool.train.adam import Adam

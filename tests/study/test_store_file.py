@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import unspool as us
-from unspool.study.store import file as store_file
 from unspool.study.search.space import grid
 from unspool.study.store import Access, Status, Store, StoreProblem
+from unspool.study.store import file as store_file
 from unspool.study.trial import Result
 
 RESULT = Result(12, 50, 0.1, 0.9, 0.7, 0.71, "all epochs", 0.4)

@@ -10,8 +10,8 @@ import pytest
 import unspool as us
 from unspool.refusal import Refusal
 from unspool.study.results.best import Measure, Sample
-from unspool.study.store import Row, Status
 from unspool.study.results.table import Table, example_table
+from unspool.study.store import Row, Status
 from unspool.study.trial import Result, Trial
 
 NAN = float("nan")

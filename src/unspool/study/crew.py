@@ -84,7 +84,9 @@ def _seen(ledger: Any, seconds: float) -> Progress:
     rows: list[Row] = [row for row in ledger.store.rows() if row.key in mine]
     done = [row for row in rows if row.status in (Status.DONE, Status.FAILED)]
     running = sum(row.status is Status.RUNNING for row in rows)
-    scored = [(row.result.valid_score, row.key) for row in done if row.result is not None and row.result.valid_score >= 0]
+    scored = [
+        (row.result.valid_score, row.key) for row in done if row.result is not None and row.result.valid_score >= 0
+    ]
     epochs = sum(row.result.epochs for row in done if row.result is not None)
     names = {key: trial for trial, key in ledger.keys.items()}
     best = None if not scored else (max(scored)[0], names[max(scored)[1]])

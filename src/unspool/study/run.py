@@ -158,7 +158,9 @@ def run(
     """
     if jobs < 1:
         raise ValueError(f"jobs={jobs}: at least one process trains")
-    where = torch.device("cuda" if device is None and torch.cuda.is_available() else "cpu" if device is None else device)
+    where = torch.device(
+        "cuda" if device is None and torch.cuda.is_available() else "cpu" if device is None else device
+    )
     provide = Provider(dataset, where, loss)
     trials = space.trials(provide.name) if isinstance(space, Space) else list(space)
     if not trials:

@@ -85,7 +85,18 @@ def losses(
     tl.store(now + trial, tl.sum(loss, axis=0) / train_count)
     row = ring + (tl.load(turn).to(tl.int64) * trials + trial) * 4
     total, hits = _look(
-        seen, stride, valid + split * valid_count, valid_count, labels, trial, trials, bias, classes, CHANNELS, BIAS, NODES
+        seen,
+        stride,
+        valid + split * valid_count,
+        valid_count,
+        labels,
+        trial,
+        trials,
+        bias,
+        classes,
+        CHANNELS,
+        BIAS,
+        NODES,
     )
     tl.store(row + 1, total / valid_count)
     tl.store(row + 2, hits / valid_count)
@@ -155,7 +166,9 @@ def channels_backward(
     col, channel = tl.arange(0, TILE), tl.arange(0, WIDE)
     own = small + trial.to(tl.int64) * size
     w2 = tl.load(
-        own + at_w2 + col[None, :] * classes + channel[:, None], mask=(col < WIDTH)[None, :] & (channel < classes)[:, None], other=0.0
+        own + at_w2 + col[None, :] * classes + channel[:, None],
+        mask=(col < WIDTH)[None, :] & (channel < classes)[:, None],
+        other=0.0,
     )  # (channel, hidden)
     back_w2 = tl.zeros([TILE, WIDE], dtype=tl.float32)
     back_b1 = tl.zeros([TILE], dtype=tl.float32)
@@ -166,7 +179,9 @@ def channels_backward(
         node = begin + tl.arange(0, ROWS)
         there = (node < nodes) & (node < (piece + 1) * rows_each)
         if SERIES:
-            dz = _series_gradient(sweep, coefficients, node, there, trial, trials, nodes, hops, CHANNELS, WIDE, ROWS, PRECISION)
+            dz = _series_gradient(
+                sweep, coefficients, node, there, trial, trials, nodes, hops, CHANNELS, WIDE, ROWS, PRECISION
+            )
         else:
             place = (node.to(tl.int64)[:, None] * trials + trial) * CHANNELS + channel[None, :]
             dz = tl.load(series_grad + place, mask=there[:, None] & (channel < CHANNELS)[None, :], other=0.0)
@@ -184,7 +199,9 @@ def channels_backward(
         back_b2 += tl.sum(dz, axis=0)
     mine = partial + (piece.to(tl.int64) * trials + trial) * size
     tl.store(
-        mine + at_w2 + col[:, None] * classes + channel[None, :], back_w2, mask=(col < WIDTH)[:, None] & (channel < classes)[None, :]
+        mine + at_w2 + col[:, None] * classes + channel[None, :],
+        back_w2,
+        mask=(col < WIDTH)[:, None] & (channel < classes)[None, :],
     )
     if HAS_B1:
         tl.store(mine + at_b1 + col, back_b1, mask=col < WIDTH)
@@ -233,7 +250,9 @@ def gates(
         total = tl.zeros([NODES, CHANNELS], dtype=tl.float32)
         place = ((node.to(tl.int64) * trials + trial) * 2 + net)[:, None] * CHANNELS + channel[None, :]
         for k in range(depth + 1):
-            y = tl.load(hops_done + k.to(tl.int64) * nodes * trials * 2 * CHANNELS + place, mask=there[:, None], other=0.0)
+            y = tl.load(
+                hops_done + k.to(tl.int64) * nodes * trials * 2 * CHANNELS + place, mask=there[:, None], other=0.0
+            )
             total += tl.sigmoid(tl.sum(y * s[None, :], axis=1) + t)[:, None] * y
         tl.store(out + place, total, mask=there[:, None])
 
@@ -278,7 +297,17 @@ def gates_backward(
 
 @triton.jit
 def mixture(
-    small, size, at_gamma, at_zeta, at_weight, coefficients, hops, depth, classes, CHANNELS: tl.constexpr, MATRIX: tl.constexpr
+    small,
+    size,
+    at_gamma,
+    at_zeta,
+    at_weight,
+    coefficients,
+    hops,
+    depth,
+    classes,
+    CHANNELS: tl.constexpr,
+    MATRIX: tl.constexpr,
 ):
     """cₖ = γₖ (ζₖ I + (1 − ζₖ) Wₖ), or γₖ I; zero beyond the depth of the trial."""
     hop, trial = tl.program_id(0), tl.program_id(1)
@@ -324,7 +353,9 @@ def mixture_backward(
 
 
 @triton.jit(do_not_specialize=["trials"])
-def begin_step(epoch, rate, step_size, root, now, ring, turn, trials, BLOCK: tl.constexpr, LOG1: tl.constexpr, LOG2: tl.constexpr):
+def begin_step(
+    epoch, rate, step_size, root, now, ring, turn, trials, BLOCK: tl.constexpr, LOG1: tl.constexpr, LOG2: tl.constexpr
+):
     """Write down the training loss, and what Adam needs of the number of this step, in double precision."""
     trial = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     there = trial < trials
@@ -333,4 +364,8 @@ def begin_step(epoch, rate, step_size, root, now, ring, turn, trials, BLOCK: tl.
     two = 1.0 - tl.exp(step * LOG2)
     tl.store(step_size + trial, (tl.load(rate + trial, mask=there, other=0.0) / one).to(tl.float32), mask=there)
     tl.store(root + trial, (1.0 / tl.sqrt(two)).to(tl.float32), mask=there)
-    tl.store(ring + (tl.load(turn).to(tl.int64) * trials + trial) * 4, tl.load(now + trial, mask=there, other=0.0), mask=there)
+    tl.store(
+        ring + (tl.load(turn).to(tl.int64) * trials + trial) * 4,
+        tl.load(now + trial, mask=there, other=0.0),
+        mask=there,
+    )

@@ -5,7 +5,6 @@ dropout for the training step, without for the evaluation of the step before. Ma
 each direction; the backward pass ends in Adam, so the gradient of the weights never reaches memory.
 """
 
-
 from __future__ import annotations
 
 import triton
@@ -84,7 +83,9 @@ def first_plain(
 ):  # fmt: skip
     """X W as it is, for training and evaluation: out has shape (nodes, trials, nets, OUT)."""
     part, trial = tl.program_id(0), tl.program_id(1)
-    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, NETS == 2, UNROLL)
+    some, everything = sums(
+        start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, NETS == 2, UNROLL
+    )
     node = tl.load(rows + part * 32 + tl.arange(0, 32))
     col = tl.arange(0, TILE)
     place = (node.to(tl.int64)[:, None] * trials + trial) * (NETS * OUT) + col[None, :]
@@ -144,7 +145,11 @@ def _series(
         column = begin + tl.arange(0, 64)
         hop, out = column // CHANNELS, column % CHANNELS
         inside = (channel < CHANNELS)[:, None] & (column < count)[None, :]
-        c = tl.load(own + hop[None, :] * CHANNELS * CHANNELS + channel[:, None] * CHANNELS + out[None, :], mask=inside, other=0.0)
+        c = tl.load(
+            own + hop[None, :] * CHANNELS * CHANNELS + channel[:, None] * CHANNELS + out[None, :],
+            mask=inside,
+            other=0.0,
+        )
         place = (hop.to(tl.int64)[None, :] * nodes + node[:, None]) * trials + trial
         place = place * (2 * CHANNELS) + out[None, :]
         mask = (node >= 0)[:, None] & (column < count)[None, :]
@@ -161,7 +166,9 @@ def first_perceptron(
 ):  # fmt: skip
     """A perceptron with one hidden layer on sparse features, for training and evaluation at once."""
     part, trial = tl.program_id(0), tl.program_id(1)
-    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, True, UNROLL)
+    some, everything = sums(
+        start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, TILE, True, UNROLL
+    )
     some *= tl.load(scale + trial)
     if HAS_B1:
         col = tl.arange(0, TILE)
@@ -204,9 +211,7 @@ def middle(
 
 
 @triton.jit
-def adam_step(
-    w, m, v, grad, step_size, root, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr
-):
+def adam_step(w, m, v, grad, step_size, root, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr):
     """The fused Adam of torch: gives the new weight, mean and square."""
     # Trap: 1 − β₂ in single precision is off by 5e-5; as constants they are computed in double.
     m = m + (grad - m) * (1 - BETA1)
@@ -217,7 +222,19 @@ def adam_step(
 
 @triton.jit
 def _learn(
-    weight, mean, square, place, there, total, trial, step_size, root, decay, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr
+    weight,
+    mean,
+    square,
+    place,
+    there,
+    total,
+    trial,
+    step_size,
+    root,
+    decay,
+    BETA1: tl.constexpr,
+    BETA2: tl.constexpr,
+    EPS: tl.constexpr,
 ):
     """One step of Adam on some rows of the first layer's weights."""
     w = tl.load(weight + place, mask=there, other=0.0)
@@ -253,7 +270,9 @@ def first_backward(
         if DROPS:
             word = tl.load(bits + trial.to(tl.int64) * steps + first + j)
             kept = kept & (((word >> lane) & 1) != 0)
-        row = tl.load(own + source.to(tl.int64)[:, None] * row_stride + col[None, :], mask=kept[:, None] & inside, other=0.0)
+        row = tl.load(
+            own + source.to(tl.int64)[:, None] * row_stride + col[None, :], mask=kept[:, None] & inside, other=0.0
+        )
         total += factor[:, None] * row
     if DROPS:
         total *= tl.load(scale + trial)

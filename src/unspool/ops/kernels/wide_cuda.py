@@ -32,7 +32,9 @@ def first_hidden(
     dropout for training to ``out``, both of shape (nodes, trials, 2, WIDTH).
     """
     part, trial = tl.program_id(0), tl.program_id(1)
-    some, everything = sums(start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, WIDTH, True, UNROLL)
+    some, everything = sums(
+        start, length, index, value, bits, steps, weight, part, trial, features, WIDTH, WIDTH, True, UNROLL
+    )
     col = tl.arange(0, WIDTH)
     b1 = tl.load(small + trial.to(tl.int64) * size + at_b1 + col)
     learnt = tl.maximum(some * tl.load(scale + trial) + b1[None, :], 0.0)
@@ -61,7 +63,17 @@ def first_hidden(
 
 @triton.jit
 def jump_matrices(
-    small, size, at_hops, at_head, matrices, hops, depth, classes, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr
+    small,
+    size,
+    at_hops,
+    at_head,
+    matrices,
+    hops,
+    depth,
+    classes,
+    WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """Wₖ V for every hop: in evaluation the head commutes with the hops, so that few channels travel."""
     hop, trial = tl.program_id(0), tl.program_id(1)
@@ -109,7 +121,9 @@ def jump_back(
     i, col, c = tl.arange(0, WIDTH), tl.arange(0, WIDTH), tl.arange(0, 16)
     own, mine = small + trial.to(tl.int64) * size, partial + trial.to(tl.int64) * size
     w = tl.load(own + at_hops + (hop * WIDTH + i[:, None]) * WIDTH + col[None, :])
-    v = tl.load(own + at_head + i[None, :] * classes + c[:, None], mask=(c < classes)[:, None], other=0.0)  # (class, hidden)
+    v = tl.load(
+        own + at_head + i[None, :] * classes + c[:, None], mask=(c < classes)[:, None], other=0.0
+    )  # (class, hidden)
     used = hop <= tl.load(depth + trial)
     back_w = tl.zeros([WIDTH, WIDTH], dtype=tl.float32)
     back_v = tl.zeros([WIDTH, 16], dtype=tl.float32)
@@ -121,7 +135,9 @@ def jump_back(
         node = tl.load(train + split * count + at, mask=there, other=0)
         row = node.to(tl.int64)[:, None] * trials + trial
         g = tl.load(grad + row * CHANNELS + c[None, :], mask=there[:, None] & (c < CHANNELS)[None, :], other=0.0)
-        dh = _drop(tl.dot(g, v, input_precision=PRECISION), node, col, key, threshold, scale, tl.load(epoch + trial), trial)
+        dh = _drop(
+            tl.dot(g, v, input_precision=PRECISION), node, col, key, threshold, scale, tl.load(epoch + trial), trial
+        )
         dh = tl.where(there[:, None], dh, 0.0)
         h = tl.load(signals + (page + row) * WIDTH + col[None, :], mask=there[:, None], other=0.0)
         back_w += tl.dot(tl.trans(h), dh, input_precision=PRECISION)
@@ -249,14 +265,28 @@ def layer_backward(
 
 @triton.jit(do_not_specialize=["trials"])
 def head_forward(
-    signal, small, size, at_head, y, nodes, trials, classes, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr
+    signal,
+    small,
+    size,
+    at_head,
+    y,
+    nodes,
+    trials,
+    classes,
+    WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """The last linear layer on 64 nodes of one trial, for training and evaluation."""
     trial = tl.program_id(1)
     node = tl.program_id(0) * 64 + tl.arange(0, 64)
     there = (node < nodes)[:, None]
     i, c = tl.arange(0, WIDTH), tl.arange(0, 16)
-    v = tl.load(small + trial.to(tl.int64) * size + at_head + i[:, None] * classes + c[None, :], mask=(c < classes)[None, :], other=0.0)
+    v = tl.load(
+        small + trial.to(tl.int64) * size + at_head + i[:, None] * classes + c[None, :],
+        mask=(c < classes)[None, :],
+        other=0.0,
+    )
     row = node.to(tl.int64)[:, None] * trials + trial
     for net in tl.static_range(2):
         h = tl.load(signal + (row * 2 + net) * WIDTH + i[None, :], mask=there, other=0.0)

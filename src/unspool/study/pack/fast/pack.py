@@ -218,7 +218,9 @@ def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
     model: Any = member.model
     how = member.trial.plan
     if (deeper := blueprint(model)) is not None and deeper.depth > plan.depth:
-        raise ValueError(f"{member.trial} has {deeper.depth} hops, and the pack room for {plan.depth}; open one with depth={deeper.depth}")
+        raise ValueError(
+            f"{member.trial} has {deeper.depth} hops, and the pack room for {plan.depth}; open one with depth={deeper.depth}"
+        )
     named = dict(model.named_parameters())
     decays = _decays(member)
     small = torch.zeros(s.layout.size, dtype=s.small.dtype)
