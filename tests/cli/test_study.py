@@ -13,9 +13,9 @@ from rich.console import Console
 
 from cli.people import ask
 from unspool import study
-from unspool.cli.study_file import columns
-from unspool.cli.study_screen import StudyScreen
-from unspool.cli.study_status import rate
+from unspool.cli.study.file import columns
+from unspool.cli.study.screen import StudyScreen
+from unspool.cli.study.status import rate
 
 #: 2 models × 2 rates of dropout × 3 seeds on a generated graph.
 SMALL = ["--dataset", "contextual_sbm", "--seeds", "3", "--epochs", "15", "--hidden", "8", "--dropout", "0.2,0.5"]

@@ -7,7 +7,7 @@ import pytest
 
 from cli.people import ask
 from unspool import study
-from unspool.cli.study_again import again
+from unspool.cli.study.again import again
 
 SETS = {
     "another depth and dropout": ("GCN", ["--set", "depth=3", "--dropout", "0.2", "--set", "batch_norm=true"]),

@@ -38,14 +38,13 @@ def train_together(
     context = get_context("spawn")
     threads = max(torch.get_num_threads() // jobs, 1)
     crew = [context.Process(target=_work, args=(ledger, provide, threads, options)) for _ in range(jobs)]
-    began = time.monotonic()
-    for member in crew:
-        member.start()
+    seen = _Seen(ledger)
+    _start(crew)
     try:
         while any(member.is_alive() for member in crew):
             time.sleep(EVERY)
             if watch is not None:
-                watch(_seen(ledger, time.monotonic() - began))
+                watch(seen())
     except KeyboardInterrupt:
         for member in crew:
             if member.pid is not None and member.is_alive():
@@ -60,13 +59,26 @@ def train_together(
             f"all {jobs} processes ended early (code {crew[0].exitcode}); run with jobs=1 to see why, or with fewer if memory is short"
         )
     if watch is not None:
-        watch(_seen(ledger, time.monotonic() - began))
+        watch(seen())
+
+
+def _start(crew: list[Any]) -> None:
+    """Start processes that do not hear an interrupt before they can handle it; it is passed on to them later."""
+    ours = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ours else None
+    try:
+        for member in crew:
+            member.start()
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, before)
 
 
 def _work(ledger: Any, provide: Provider, threads: int, options: dict[str, Any]) -> None:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     with suppress(KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         train_trials(ledger.trials, provide, ledger, **options)
 
 
@@ -78,17 +90,29 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _seen(ledger: Any, seconds: float) -> Progress:
-    """How far the trials of a ledger are, from their store."""
-    mine = set(ledger.keys.values())
-    rows: list[Row] = [row for row in ledger.store.rows() if row.key in mine]
-    done = [row for row in rows if row.status in (Status.DONE, Status.FAILED)]
-    running = sum(row.status is Status.RUNNING for row in rows)
-    scored = [
-        (row.result.valid_score, row.key) for row in done if row.result is not None and row.result.valid_score >= 0
-    ]
-    epochs = sum(row.result.epochs for row in done if row.result is not None)
-    names = {key: trial for trial, key in ledger.keys.items()}
-    best = None if not scored else (max(scored)[0], names[max(scored)[1]])
-    left = None if not done else seconds * (len(rows) - len(done)) / len(done)
-    return Progress(len(done), len(rows), running, epochs / seconds, len(done) / seconds, best, left)
+class _Seen:
+    """How far the trials of a ledger are, from their store; rates count what ended since this was made."""
+
+    def __init__(self, ledger: Any) -> None:
+        self._store, self._names = ledger.store, {key: trial for trial, key in ledger.keys.items()}
+        self._began = time.monotonic()
+        self._before = {row.key for row in self._ended()}
+
+    def _rows(self) -> list[Row]:
+        return [row for row in self._store.rows() if row.key in self._names]
+
+    def _ended(self) -> list[Row]:
+        return [row for row in self._rows() if row.status in (Status.DONE, Status.FAILED)]
+
+    def __call__(self) -> Progress:
+        rows, spent = self._rows(), max(time.monotonic() - self._began, 1e-9)
+        done = [row for row in rows if row.status in (Status.DONE, Status.FAILED)]
+        new = [row for row in done if row.key not in self._before]
+        scored = [
+            (row.result.valid_score, row.key) for row in done if row.result is not None and row.result.valid_score >= 0
+        ]
+        best = None if not scored else (max(scored)[0], self._names[max(scored)[1]])
+        epochs = sum(row.result.epochs for row in new if row.result is not None)
+        left = None if not new else spent * (len(rows) - len(done)) / len(new)
+        running = sum(row.status is Status.RUNNING for row in rows)
+        return Progress(len(done), len(rows), running, epochs / spent, len(new) / spent, best, left)

@@ -17,8 +17,9 @@ from unspool.train.epochs import SMALL, WARM_UP
 CPU_SLOTS, CPU_NODES = 16, 2**16
 #: The share of the free memory that a pack may fill.
 SHARE = 0.8
-#: Two sizes whose memory is compared on a GPU.
-_TRIED = (2, 6)
+#: Pairs of sizes whose memory is compared on a GPU. The first compiles the kernels that large packs use; the second is for
+#: graphs of which thirty-two trials do not fit.
+_TRIED = ((16, 32), (2, 6))
 
 
 def slots_for(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wanted: int) -> int:
@@ -52,12 +53,20 @@ def _measured(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wan
             if member.task.graph.nodes <= SMALL
             else _fitting(wanted, 2, 3, _resident_peak(member, open_pack), _available())
         )
-    low, high = _TRIED
-    if wanted <= high:
+    if wanted <= _TRIED[0][1]:
         return wanted
     free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    peaks = tuple(_cuda_peak(member, open_pack, count) for count in _TRIED)
-    return _fitting(wanted, low, high, peaks, free)
+    for low, high in _TRIED[:-1]:
+        with contextlib.suppress(torch.OutOfMemoryError):
+            return _fitting(wanted, low, high, _cuda_peaks(member, open_pack, low, high), free)
+    low, high = _TRIED[-1]
+    return _fitting(wanted, low, high, _cuda_peaks(member, open_pack, low, high), free)
+
+
+def _cuda_peaks(
+    member: Member, open_pack: Callable[[Sequence[Member]], Pack], low: int, high: int
+) -> tuple[float, float]:
+    return _cuda_peak(member, open_pack, low), _cuda_peak(member, open_pack, high)
 
 
 def _fitting(wanted: int, low: int, high: int, peaks: Sequence[float] | None, free: float | None) -> int:
@@ -72,13 +81,14 @@ def _cuda_peak(member: Member, open_pack: Callable[[Sequence[Member]], Pack], co
     device = member.task.target.device
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
-    pack = open_pack([member] * count)
-    pack.advance(WARM_UP + 2)  # the capture has its own memory
-    peak = torch.cuda.max_memory_allocated(device) - before
-    del pack
-    gc.collect()
-    torch.cuda.empty_cache()
-    return float(peak)
+    try:
+        pack = open_pack([member] * count)
+        pack.advance(WARM_UP + 2)  # the capture has its own memory
+        return float(torch.cuda.max_memory_allocated(device) - before)
+    finally:
+        pack = None
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def _resident_peak(member: Member, open_pack: Callable[[Sequence[Member]], Pack]) -> tuple[float, float] | None:

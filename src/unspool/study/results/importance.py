@@ -151,11 +151,12 @@ def _columns(groups: Sequence[Best]) -> tuple[dict[str, list[Any]], str]:
     """The values of each varied hyper-parameter; of those that only move together, the first."""
     columns: dict[str, list[Any]] = {}
     notes: list[str] = []
+    models = [g.model for g in groups]
     for name in groups[0].varied:
         values = [g.settings.get(name) for g in groups]
         if len(set(values)) < 2:
             continue
-        twin = next((other for other, known in columns.items() if _together(known, values)), None)
+        twin = next((other for other, known in columns.items() if _together(known, values, models)), None)
         if twin is None:
             columns[name] = values
         else:
@@ -163,13 +164,18 @@ def _columns(groups: Sequence[Best]) -> tuple[dict[str, list[Any]], str]:
     return columns, "; ".join(notes)
 
 
-def _together(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def _together(one: Sequence[Any], other: Sequence[Any], models: Sequence[str]) -> bool:
     """Whether two hyper-parameters only move together."""
     if _codes(one) != _codes(other):
         return False
-    # Trap: where every setting has its own values, as in random searches, all columns have equal codes. Then the order decides.
+    # Trap: where every setting of a model has its own values, as in random searches, all columns have equal codes. Then the
+    # order decides.
     first, second = _placed(one), _placed(other)
-    return len(set(one)) < len(one) or first == second or first == [len(one) - 1 - place for place in second]
+    return (
+        len(set(zip(models, one, strict=True))) < len(one)
+        or first == second
+        or first == [len(one) - 1 - place for place in second]
+    )
 
 
 def _codes(values: Sequence[Any]) -> list[int]:

@@ -176,6 +176,26 @@ class Store:
             counts[status_of(status, holder, alive)] += count
         return counts
 
+    def holders(self) -> list[tuple[str, int, int]]:
+        """Machine, process and number of trials of everybody who is training now.
+
+        Example:
+            >>> import os, unspool as us
+            >>> with Store(None) as store:
+            ...     keys = store.add([Trial(us.models.GCN)], "cora", "5e1f")
+            ...     _ = store.claim(keys, 1)
+            ...     [(pid == os.getpid(), many) for _, pid, many in store.holders()]
+            [(True, 1)]
+        """
+        question = (
+            "SELECT holder.token, holder.host, holder.pid, count(*) FROM holder JOIN trial ON trial.holder = holder.token "
+            "WHERE trial.status = 'running' GROUP BY holder.token ORDER BY holder.host, holder.pid"
+        )
+        with self._link.using() as sql:
+            found = sql.execute(question).fetchall()
+        alive = self._alive(token for token, *_ in found)
+        return [(host, pid, many) for token, host, pid, many in found if token in alive]
+
     def check_room(self, size: int = 1 << 20) -> None:
         """Find out before the work whether there is room for ``size`` bytes, and whether the study can be written.
 

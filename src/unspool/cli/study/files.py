@@ -8,7 +8,7 @@ from typing import Any
 
 from unspool import study
 from unspool.cli.place import check_folder
-from unspool.cli.study_file import console_for, rows_of, table_of
+from unspool.cli.study.file import console_for, rows_of, table_of
 from unspool.refusal import Refusal
 from unspool.spectral.figure import figure_class_of_matplotlib
 

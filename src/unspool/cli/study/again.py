@@ -12,8 +12,8 @@ from typing import Any
 
 from unspool import models
 from unspool.cli.source import Source
-from unspool.cli.study_data import material
-from unspool.cli.study_space import CHOICES, settings_of
+from unspool.cli.study.data import material
+from unspool.cli.study.space import CHOICES, settings_of
 from unspool.models.presets import Preset
 from unspool.study import Provider, Row
 from unspool.train import Plan, Precision, Select, Stop

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
-from unspool.cli.study_again import again
-from unspool.cli.study_file import columns, console_for, rows_of
-from unspool.cli.study_screen import echo
+from unspool.cli.study.again import again
+from unspool.cli.study.file import columns, console_for, rows_of
+from unspool.cli.study.screen import echo
 from unspool.study import Row
 
 #: Shorter beginnings of keys are slips of the pen.

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from unspool import study
-from unspool.cli.study_file import columns, console_for, named, on_one_set, table_of
-from unspool.cli.study_screen import echo
+from unspool.cli.study.file import columns, console_for, named, on_one_set, table_of
+from unspool.cli.study.screen import echo
 from unspool.study import Best, Comparison, Measure, Sample, Test
 
 _BY = {"score": Measure.VALID_SCORE, "loss": Measure.VALID_LOSS}

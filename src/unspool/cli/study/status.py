@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from unspool.cli.study_file import columns, console_for, print_failures
-from unspool.cli.study_screen import echo, span
+from unspool.cli.study.file import columns, console_for, print_failures
+from unspool.cli.study.screen import echo, span
 from unspool.study import Access, Row, Status, Store
 
 #: Seconds between two looks, and the seconds that the speed is taken from.
@@ -30,27 +28,27 @@ def show(file: Path, watch: bool, as_json: bool) -> None:
     with Store.open(file, Access.READ) as store:
         rows = store.rows()
         if not watch:
-            _say(file, rows, console, as_json)
+            _say(store, rows, console, as_json)
             return
         if console.is_terminal and not as_json:
             with Live(console=console, transient=True, refresh_per_second=4) as live:
                 while _unfinished(rows):
-                    live.update(Group(_counts(rows), *map(Text, _lines(file, rows))))
+                    live.update(Group(_counts(rows), *map(Text, _lines(store, rows))))
                     time.sleep(EVERY)
                     rows = store.rows()
         else:
-            rows = _watch_lines(file, store, rows, console, as_json)
-        _say(file, rows, console, as_json)
+            rows = _watch_lines(store, rows, console, as_json)
+        _say(store, rows, console, as_json)
 
 
-def _watch_lines(file: Path, store: Store, rows: list[Row], console: Console, as_json: bool) -> list[Row]:
+def _watch_lines(store: Store, rows: list[Row], console: Console, as_json: bool) -> list[Row]:
     """A line whenever something has changed."""
     before: Counter[Status] | None = None
     while _unfinished(rows):
         now = Counter(row.status for row in rows)
         if now != before:
             before = now
-            _json(file, rows) if as_json else console.print(_told(rows))
+            _json(store, rows) if as_json else console.print(_told(rows))
         time.sleep(EVERY)
         rows = store.rows()
     return rows
@@ -60,12 +58,12 @@ def _unfinished(rows: Sequence[Row]) -> bool:
     return any(row.status in _OPEN for row in rows)
 
 
-def _say(file: Path, rows: Sequence[Row], console: Console, as_json: bool) -> None:
+def _say(store: Store, rows: Sequence[Row], console: Console, as_json: bool) -> None:
     if as_json:
-        _json(file, rows)
+        _json(store, rows)
         return
     console.print(_counts(rows), soft_wrap=False)
-    for line in _lines(file, rows):
+    for line in _lines(store, rows):
         console.print(line, markup=False)
     print_failures(rows, console)
 
@@ -81,12 +79,12 @@ def _counts(rows: Sequence[Row]) -> Any:
     return printed
 
 
-def _lines(file: Path, rows: Sequence[Row]) -> list[str]:
+def _lines(store: Store, rows: Sequence[Row]) -> list[str]:
     """Who is training, how fast, and what to do where nobody is."""
     left = sum(row.status in _OPEN for row in rows)
     if not left:
         return ["all trials have ended"] if rows else ["there are no trials yet"]
-    crew = workers(file, rows)
+    crew = store.holders()
     if not crew:
         return [f"nobody is training; run the same command again to train the {left} that wait"]
     lines = [f"process {pid} on {host} trains {many} trial{'s'[: many > 1]}" for host, pid, many in crew]
@@ -115,25 +113,10 @@ def rate(rows: Sequence[Row], now: datetime | None = None) -> float | None:
     return recent / min(RECENT, max(ages[0], 1.0)) if recent else None
 
 
-def workers(file: Path, rows: Sequence[Row]) -> list[tuple[str, int, int]]:
-    """Machine and number of each process that trains now, and how many trials it has."""
-    running = {row.key for row in rows if row.status is Status.RUNNING}
-    if not running:
-        return []
-    question = "SELECT trial.key, holder.host, holder.pid FROM trial JOIN holder ON trial.holder = holder.token"
-    try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30.0)) as link:
-            found = link.execute(question).fetchall()
-    except sqlite3.Error:
-        return []  # the counts are known all the same
-    many = Counter((host, pid) for key, host, pid in found if key in running)
-    return [(host, pid, count) for (host, pid), count in sorted(many.items())]
-
-
-def _json(file: Path, rows: Sequence[Row]) -> None:
+def _json(store: Store, rows: Sequence[Row]) -> None:
     names = list(dict.fromkeys(row.data for row in rows))
     sets = {name: {s.value: sum(r.data == name and r.status is s for r in rows) for s in Status} for name in names}
-    told = [{"host": host, "pid": pid, "trials": many} for host, pid, many in workers(file, rows)]
+    told = [{"host": host, "pid": pid, "trials": many} for host, pid, many in store.holders()]
     failed = [{"number": r.number, "key": r.key, "message": r.message} for r in rows if r.status is Status.FAILED]
     counts = {status.value: sum(row.status is status for row in rows) for status in Status}
-    echo({"file": str(file), **counts, "trials": len(rows), "datasets": sets, "trials_per_second": rate(rows), "workers": told, "failures": failed})  # fmt: skip
+    echo({"file": str(store.path), **counts, "trials": len(rows), "datasets": sets, "trials_per_second": rate(rows), "workers": told, "failures": failed})  # fmt: skip

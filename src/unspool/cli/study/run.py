@@ -18,11 +18,11 @@ from unspool import study
 from unspool.cli.crew import cores
 from unspool.cli.place import check_folder
 from unspool.cli.source import Source, said_in_options
-from unspool.cli.study_answers import group_record, print_leaders
-from unspool.cli.study_data import Material, material
-from unspool.cli.study_file import console_for, next_steps, print_failures
-from unspool.cli.study_screen import StudyScreen, echo, span, teller
-from unspool.cli.study_space import Typed, space_of
+from unspool.cli.study.answers import group_record, print_leaders
+from unspool.cli.study.data import Material, material
+from unspool.cli.study.file import console_for, next_steps, print_failures
+from unspool.cli.study.screen import StudyScreen, echo, span, teller
+from unspool.cli.study.space import Typed, space_of
 from unspool.models.checkpoint import check_device
 from unspool.study import Row, Status, Store, Trial
 from unspool.train.epochs import SMALL

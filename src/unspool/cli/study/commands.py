@@ -94,9 +94,9 @@ def run(**options: Any) -> None:
       unspool study run UGDGNN --paper-grid --dataset cora
       unspool study run GCN --edges friends.csv --features people.csv --label-column team
     """
-    from unspool.cli.study_run import Order
-    from unspool.cli.study_run import run as train
-    from unspool.cli.study_space import Typed
+    from unspool.cli.study.run import Order
+    from unspool.cli.study.run import run as train
+    from unspool.cli.study.space import Typed
 
     source = Source.taken_from(options)
     short = {name: options.pop(name) for name in _SHORT}
@@ -115,7 +115,7 @@ def status(file: Path, watch: bool, as_json: bool) -> None:
 
     Example: unspool study status out/study.db --watch
     """
-    from unspool.cli.study_status import show
+    from unspool.cli.study.status import show
 
     show(file, watch, as_json)
 
@@ -136,7 +136,7 @@ def best(file: Path, **options: Any) -> None:
 
     Example: unspool study best out/study.db --each model
     """
-    from unspool.cli.study_answers import show_best
+    from unspool.cli.study.answers import show_best
 
     show_best(file, **options)
 
@@ -151,7 +151,7 @@ def show(file: Path, trial: str, data: Path | None, as_json: bool) -> None:
 
     Example: unspool study show out/study.db 7
     """
-    from unspool.cli.study_show import show as show_one
+    from unspool.cli.study.show import show as show_one
 
     show_one(file, trial, data, as_json)
 
@@ -177,7 +177,7 @@ def compare(file: Path, **options: Any) -> None:
 
     Example: unspool study compare out/study.db GCN UGDGNN --test wilcoxon
     """
-    from unspool.cli.study_answers import show_comparison
+    from unspool.cli.study.answers import show_comparison
 
     show_comparison(file, **options)
 
@@ -194,7 +194,7 @@ def importance(file: Path, **options: Any) -> None:
 
     Example: unspool study importance out/study.db --where model=GCN
     """
-    from unspool.cli.study_answers import show_importance
+    from unspool.cli.study.answers import show_importance
 
     show_importance(file, **options)
 
@@ -211,7 +211,7 @@ def plot(file: Path, **options: Any) -> None:
 
     Example: unspool study plot out/study.db --out out/study --format svg
     """
-    from unspool.cli.study_files import draw
+    from unspool.cli.study.files import draw
 
     draw(file, **options)
 
@@ -224,6 +224,6 @@ def export(file: Path, out: Path) -> None:
 
     Example: unspool study export out/study.db trials.csv
     """
-    from unspool.cli.study_files import write
+    from unspool.cli.study.files import write
 
     write(file, out)
