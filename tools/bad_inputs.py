@@ -1,7 +1,7 @@
 """Print docs/bad-input.md: what is wrong with data and wishes, and the sentence that says so.
 
-The rows are the cases of tests/datasets/test_bad_inputs.py and tests/cli/test_bad_wishes.py, which compare every sentence
-with what is said:
+The rows are the cases of tests/datasets/test_bad_inputs.py, tests/cli/test_bad_wishes.py and tests/cli/test_study_wishes.py, which
+compare every sentence with what is said:
 
     python tools/bad_inputs.py > docs/bad-input.md
 """
@@ -41,9 +41,12 @@ def page() -> str:
     try:
         data = importlib.import_module("datasets.test_bad_inputs").CASES
         wishes = importlib.import_module("cli.test_bad_wishes").CASES
+        studies = importlib.import_module("cli.test_study_wishes").STUDIES
     finally:
         sys.path.remove(str(TESTS))
-    parts = [INTRODUCTION, "## Data", table(data), "## Commands and training", table(wishes)]
+    parts = [
+        INTRODUCTION, "## Data", table(data), "## Commands and training", table(wishes), "## Studies", table(studies),
+    ]  # fmt: skip
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
 
