@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import queue
-import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from typing import Any
 
 from unspool.cli.sentence import sentence
+from unspool.train import processes
 
 #: Fewer epochs than this in all are done before a second process has started.
 WORTHWHILE = 1000
@@ -58,8 +56,7 @@ def together(work: Work, order: Any, seeds: list[int], jobs: int) -> Iterator[Ev
         context.Process(target=_member, args=(work, order, share, number, events))
         for number, share in enumerate(shares(seeds, jobs))
     ]
-    for member in crew:
-        member.start()
+    processes.start(crew)
     done: set[int] = set()
     try:
         while len(done) < len(crew):
@@ -69,7 +66,7 @@ def together(work: Work, order: Any, seeds: list[int], jobs: int) -> Iterator[Ev
                 _check_alive(crew, done)
                 continue
             except KeyboardInterrupt:
-                _pass_on(crew)
+                processes.pass_on(crew)
                 continue
             if event["event"] == "failed":
                 raise Failed(event["sentence"])
@@ -85,12 +82,11 @@ def together(work: Work, order: Any, seeds: list[int], jobs: int) -> Iterator[Ev
 
 
 def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) -> None:
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
-
     def tell(event: Event) -> None:
         events.put({"member": number, **event})
 
     try:
+        processes.begin()
         work(order, seeds, tell)
         tell({"event": "done"})
     except KeyboardInterrupt:
@@ -100,25 +96,9 @@ def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) 
         tell({"event": "failed", "sentence": traceback.format_exc() if said is None else said})
 
 
-def _leave_with_parent() -> None:
-    """End this process when the one that started it is gone: nobody would hear it."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
 def _check_alive(crew: list[Any], done: set[int]) -> None:
     for number, member in enumerate(crew):
         if number not in done and not member.is_alive() and member.exitcode not in (0, None):
             raise Failed(
                 f"a process that trained seeds ended with code {member.exitcode}; run again with --resume, and --jobs 1 if memory is short"
             )
-
-
-def _pass_on(crew: list[Any]) -> None:
-    """Those who did not get the interrupt from the terminal get it now; a second one does no harm."""
-    for member in crew:
-        if member.pid is not None and member.is_alive():
-            with suppress(ProcessLookupError):
-                os.kill(member.pid, signal.SIGINT)

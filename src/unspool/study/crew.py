@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -18,6 +15,7 @@ from unspool.study.engine import train_trials
 from unspool.study.engine.progress import EVERY, Progress
 from unspool.study.provide import Provider
 from unspool.study.store import Row, Status
+from unspool.train import processes
 
 
 def train_together(
@@ -39,17 +37,14 @@ def train_together(
     threads = max(torch.get_num_threads() // jobs, 1)
     crew = [context.Process(target=_work, args=(ledger, provide, threads, options)) for _ in range(jobs)]
     seen = _Seen(ledger)
-    _start(crew)
+    processes.start(crew)
     try:
         while any(member.is_alive() for member in crew):
             time.sleep(EVERY)
             if watch is not None:
                 watch(seen())
     except KeyboardInterrupt:
-        for member in crew:
-            if member.pid is not None and member.is_alive():
-                with suppress(ProcessLookupError):
-                    os.kill(member.pid, signal.SIGINT)
+        processes.pass_on(crew)
         raise
     finally:
         for member in crew:
@@ -62,32 +57,11 @@ def train_together(
         watch(seen())
 
 
-def _start(crew: list[Any]) -> None:
-    """Start processes that do not hear an interrupt before they can handle it; it is passed on to them later."""
-    ours = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ours else None
-    try:
-        for member in crew:
-            member.start()
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, before)
-
-
 def _work(ledger: Any, provide: Provider, threads: int, options: dict[str, Any]) -> None:
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     with suppress(KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        processes.begin()
         train_trials(ledger.trials, provide, ledger, **options)
-
-
-def _leave_with_parent() -> None:
-    """End when the process that started this one is gone."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 class _Seen:

@@ -1,4 +1,14 @@
-"""Optuna asks, we train: many of its trials at once, through the same packs and the same store as any study."""
+"""Optuna asks, we train: many of its trials at once, through the same packs and the same store as any study.
+
+*Batches and samplers.* Settings of one batch are chosen without knowing each other's scores. Random, quasi-random, NSGA-II
+and CMA-ES (with batches of their population size), TPE with ``constant_liar=True`` and GP (both by themselves from Optuna 5)
+spread them; TPE without it may ask for nearly the same setting 32 times. Smaller batches learn more per trial, larger ones
+train more trials a second. Pruners are not asked: all trials of a batch run together to their end, as their plans have it.
+
+*Going on.* With a seeded sampler and a ``store`` on disk, running the same script again asks for the same settings and
+finds their results there, so only what is missing is trained. An Optuna study that is on disk itself goes on from
+its own trials; those that a killed process left unfinished are not taken up again.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +58,6 @@ def optimise(
     validation score of each. A setting under which training diverges is told as pruned, which TPE takes for a bad one; one
     that cannot be built or trained is told as failed. Each Optuna trial keeps ``test_score``, ``test_std``, ``test_scores``,
     ``valid_scores``, ``seeds`` and ``epochs`` (the selected ones) or ``failure`` among its user attributes.
-
-    *Batches and samplers.* Settings of one batch are chosen without knowing each other's scores. Random, quasi-random, NSGA-II
-    and CMA-ES (with batches of their population size), TPE with ``constant_liar=True`` and GP (both by themselves from Optuna 5)
-    spread them; TPE without it may ask for nearly the same setting 32 times. Smaller batches learn more per trial, larger ones
-    train more trials a second. Pruners are not asked: all trials of a batch run together to their end, as their plans have it.
-
-    *Going on.* With a seeded sampler and a ``store`` on disk, running the same script again asks for the same settings and
-    finds their results there, so only what is missing is trained. An Optuna study that is on disk itself goes on from
-    its own trials; those that a killed process left unfinished are not taken up again.
 
     Args:
         study: made by ``optuna.create_study(direction="maximize")``, or ``"minimize"`` for losses.

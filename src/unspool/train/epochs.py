@@ -47,7 +47,7 @@ class Epochs:
     def __call__(self) -> list[float]:
         """One epoch."""
         self._calls += 1
-        with self._on_stream():
+        with on_stream(self._stream, self.device):
             if self._willing and self._calls == WARM_UP + 1:
                 self._capture()
             if self._replay is None:
@@ -109,16 +109,22 @@ class Epochs:
             return
         self._replay, self.captured = graph.replay, True
 
-    @contextlib.contextmanager
-    def _on_stream(self) -> Generator[None]:
-        """Captured work runs on one stream of its own, from the first epoch on."""
-        if self._stream is None:
-            yield
-            return
-        self._stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.current_stream(self.device).wait_stream(self._stream)
+
+@contextlib.contextmanager
+def on_stream(stream: Any, device: torch.device) -> Generator[None]:
+    """Captured work runs on one stream of its own, from the first epoch on; without a stream nothing changes.
+
+    Example:
+        >>> with on_stream(None, torch.device("cpu")):
+        ...     pass
+    """
+    if stream is None:
+        yield
+        return
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream(device).wait_stream(stream)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from unspool.nn import Dropout
 from unspool.study.pack import Member
 from unspool.study.pack.adam import StackedAdam
 from unspool.study.pack.fixed import with_fixed_hops
-from unspool.train.epochs import WARM_UP
+from unspool.train.epochs import WARM_UP, on_stream
 from unspool.train.loss import CrossEntropy, Loss
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
@@ -102,7 +101,7 @@ class Stacked:
     def advance(self, epochs: int) -> NDArray[np.float64]:
         """Train all slots for some epochs."""
         parts: list[NDArray[np.float64]] = []
-        with self._on_stream():
+        with on_stream(self._stream, self._device):
             for first in range(0, epochs, RING):
                 count = min(RING, epochs - first)
                 self._place.zero_()
@@ -181,17 +180,6 @@ class Stacked:
             self._adam.zero_grad()
             return
         self._replay = graph.replay
-
-    @contextlib.contextmanager
-    def _on_stream(self) -> Generator[None]:
-        """Captured work runs on one stream of its own, from the first epoch on."""
-        if self._stream is None:
-            yield
-            return
-        self._stream.wait_stream(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.current_stream(self._device).wait_stream(self._stream)
 
 
 def state(model: nn.Module) -> dict[str, Tensor]:
