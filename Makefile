@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types rooms clean
+.PHONY: demo test lint types rooms kernels clean
 
 demo: $(STAMP)
 	$(BIN)/unspool train --seeds 10 --out out/citeseer
@@ -31,6 +31,11 @@ $(STAMP): pyproject.toml constraints.txt
 		|| { echo "unspool needs Python 3.11 to 3.13; run: make PYTHON=python3.12 $(MAKECMDGOALS)"; rm -rf $(VENV); exit 1; }
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $(STAMP)
+
+# The GPU kernels without a GPU, in Triton's interpreter. Triton takes 1 GB, so it is installed for this alone.
+kernels: $(STAMP)
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt triton
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/study/test_kernels.py
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .import_linter_cache

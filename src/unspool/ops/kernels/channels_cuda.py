@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.features_cuda import adam_step, site_word, survives
+from unspool.ops.kernels.features_cuda import adam_step, in_64, site_word, survives
 
 
 @triton.jit
@@ -55,7 +55,7 @@ def _look(
     return tl.sum(loss, axis=0), tl.sum(hits, axis=0)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["train_count", "valid_count", "test_count", "trials", "classes"])
 def losses(
     learnt, seen, stride, grad, which, train, train_count, valid, valid_count, test, test_count, labels, small, size, at_bias, partial, now, ring, turn,
     trials, classes,
@@ -106,7 +106,7 @@ def losses(
     tl.store(row + 3, tl.where(test_count > 0, hits / test_count, float("nan")))
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["nodes", "trials", "hops", "rows_each"])
 def series_backward(
     sweep, z, partial_coefficients, nodes, trials, hops, rows_each,
     CHANNELS: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
@@ -151,7 +151,7 @@ def _series_gradient(
     return dz
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["nodes", "trials", "classes", "hops", "rows_each"])
 def channels_backward(
     sweep, series_grad, hidden, grad_hidden, coefficients, small, partial, size, at_b1, at_w2, at_b2,
     key3, epoch, threshold3, scale3, scale2, nodes, trials, classes, hops, rows_each, row_stride, trial_stride,
@@ -209,7 +209,7 @@ def channels_backward(
         tl.store(mine + at_b2 + channel, back_b2, mask=channel < classes)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["pieces", "groups"])
 def small_adam(
     weight, mean, square, partial, pieces, stride, group, decay, groups, step_size, root, size,
     BLOCK: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,
@@ -221,7 +221,7 @@ def small_adam(
     place = trial.to(tl.int64) * size + at
     total = tl.zeros([BLOCK], dtype=tl.float32)
     for piece in range(pieces):
-        total += tl.load(partial + piece.to(tl.int64) * stride + place, mask=there, other=0.0)
+        total += tl.load(partial + in_64(piece, trial) * stride + place, mask=there, other=0.0)
     w = tl.load(weight + place, mask=there, other=0.0)
     kind = tl.load(group + at, mask=there, other=0)
     total += tl.load(decay + trial * groups + kind) * w
@@ -233,9 +233,9 @@ def small_adam(
     tl.store(square + place, v, mask=there)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["nodes", "trials", "depth", "classes"])
 def gates(
-    hops_done, small, size, at_gate, out, nodes, trials, depth, stride,
+    hops_done, small, size, at_gate, at_shift, out, nodes, trials, depth, classes,
     CHANNELS: tl.constexpr, NODES: tl.constexpr,
 ):  # fmt: skip
     """Σₖ σ(Yₖ s + t) Yₖ for some nodes of one trial, training and evaluation; Yₖ has shape (nodes, trials, 2, channels)."""
@@ -243,32 +243,32 @@ def gates(
     node = tl.program_id(0) * NODES + tl.arange(0, NODES)
     there = node < nodes
     channel = tl.arange(0, CHANNELS)
-    own = small + trial.to(tl.int64) * size + at_gate
-    s = tl.load(own + channel, mask=channel < (stride - 1), other=0.0)
-    t = tl.load(own + stride - 1)
+    own = small + trial.to(tl.int64) * size
+    s = tl.load(own + at_gate + channel, mask=channel < classes, other=0.0)
+    t = tl.load(own + at_shift)
     for net in tl.static_range(2):
         total = tl.zeros([NODES, CHANNELS], dtype=tl.float32)
         place = ((node.to(tl.int64) * trials + trial) * 2 + net)[:, None] * CHANNELS + channel[None, :]
         for k in range(depth + 1):
             y = tl.load(
-                hops_done + k.to(tl.int64) * nodes * trials * 2 * CHANNELS + place, mask=there[:, None], other=0.0
+                hops_done + in_64(k, trial) * nodes * trials * 2 * CHANNELS + place, mask=there[:, None], other=0.0
             )
             total += tl.sigmoid(tl.sum(y * s[None, :], axis=1) + t)[:, None] * y
         tl.store(out + place, total, mask=there[:, None])
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["train_count", "nodes", "trials", "depth", "classes"])
 def gates_backward(
-    hops_done, grad, small, size, at_gate, partial, which, train, train_count, back, nodes, trials, depth, stride,
+    hops_done, grad, small, size, at_gate, at_shift, partial, which, train, train_count, back, nodes, trials, depth, classes,
     CHANNELS: tl.constexpr, NODES: tl.constexpr,
 ):  # fmt: skip
     """Gradients of all Yₖ at the training nodes (those of others are zero), and of the gate. One trial a program."""
     trial = tl.program_id(0)
     split = tl.load(which + trial)
     channel = tl.arange(0, CHANNELS)
-    own = small + trial.to(tl.int64) * size + at_gate
-    s = tl.load(own + channel, mask=channel < (stride - 1), other=0.0)
-    t = tl.load(own + stride - 1)
+    own = small + trial.to(tl.int64) * size
+    s = tl.load(own + at_gate + channel, mask=channel < classes, other=0.0)
+    t = tl.load(own + at_shift)
     back_s = tl.zeros([CHANNELS], dtype=tl.float32)
     back_t = tl.zeros([NODES], dtype=tl.float32)
     for begin in range(0, train_count, NODES):
@@ -278,7 +278,7 @@ def gates_backward(
         row = node.to(tl.int64) * trials + trial
         g = tl.load(grad + row[:, None] * CHANNELS + channel[None, :], mask=there[:, None], other=0.0)
         for k in range(depth + 1):
-            page = k.to(tl.int64) * nodes * trials
+            page = in_64(k, trial) * nodes * trials
             y = tl.load(
                 hops_done + (page + row)[:, None] * (2 * CHANNELS) + channel[None, :], mask=there[:, None], other=0.0
             )
@@ -290,12 +290,12 @@ def gates_backward(
             )  # fmt: skip
             back_s += tl.sum(lean[:, None] * y, axis=0)
             back_t += lean
-    mine = partial + trial.to(tl.int64) * size + at_gate
-    tl.store(mine + channel, back_s, mask=channel < (stride - 1))
-    tl.store(mine + stride - 1, tl.sum(back_t, axis=0))
+    mine = partial + trial.to(tl.int64) * size
+    tl.store(mine + at_gate + channel, back_s, mask=channel < classes)
+    tl.store(mine + at_shift, tl.sum(back_t, axis=0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["hops", "classes"])
 def mixture(
     small,
     size,
@@ -323,7 +323,7 @@ def mixture(
     tl.store(coefficients + ((trial.to(tl.int64) * hops + hop) * CHANNELS + i) * CHANNELS + j, c)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["pieces", "hops", "trials", "classes"])
 def mixture_backward(
     partial_coefficients, pieces, small, size, at_gamma, at_zeta, at_weight, partial, hops, depth, trials, classes,
     CHANNELS: tl.constexpr, MATRIX: tl.constexpr,
@@ -335,7 +335,7 @@ def mixture_backward(
     place = ((trial.to(tl.int64) * hops + hop) * CHANNELS + i) * CHANNELS + j
     d = tl.zeros([CHANNELS, CHANNELS], dtype=tl.float32)
     for piece in range(pieces):
-        shift = piece.to(tl.int64) * trials * hops * CHANNELS * CHANNELS
+        shift = in_64(piece, trial) * trials * hops * CHANNELS * CHANNELS
         d += tl.load(partial_coefficients + shift + place, mask=inside, other=0.0)
     d = tl.where(hop <= tl.load(depth + trial), d, 0.0)
     trace = tl.sum(tl.sum(tl.where(i == j, d, 0.0), axis=1), axis=0)

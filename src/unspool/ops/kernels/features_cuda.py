@@ -3,6 +3,9 @@
 One program takes 32 rows of X and one trial. It reads each needed row of the trial's weights once and adds it to two sums: with
 dropout for the training step, without for the evaluation of the step before. Masks are words of 32 flags that are hashed anew in
 each direction; the backward pass ends in Adam, so the gradient of the weights never reaches memory.
+
+Trap: Triton compiles a kernel anew for each kind of whole number (1, multiples of 16, others), which takes seconds. Counts are not
+specialised on. Strides and places are: they are multiples of 16, and loads of four numbers at once need to know that.
 """
 
 from __future__ import annotations
@@ -11,6 +14,12 @@ import triton
 import triton.language as tl
 
 from unspool.ops.kernels.noise_cuda import _mix
+
+
+@triton.jit
+def in_64(count, like):
+    """A loop counter as a 64-bit number; Triton's interpreter counts in plain ones, which know no ``to``."""
+    return like.to(tl.int64) * 0 + count
 
 
 @triton.jit
@@ -28,7 +37,7 @@ def survives(row, col, word, threshold):
     return half >= threshold
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["steps"])
 def masks(
     row_mix, column_mix, shift, key, epoch, threshold, bits, steps, CALLS: tl.constexpr, SITE: tl.constexpr,
     WORDS: tl.constexpr,
@@ -76,7 +85,7 @@ def sums(
     return some, everything
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["steps", "features", "trials"])
 def first_plain(
     rows, start, length, index, value, bits, steps, weight, features, scale, out, trials,
     WIDTH: tl.constexpr, TILE: tl.constexpr, OUT: tl.constexpr, NETS: tl.constexpr, UNROLL: tl.constexpr,
@@ -157,7 +166,7 @@ def _series(
         tl.store(series + place + CHANNELS, tl.dot(seen, c, input_precision=PRECISION), mask=mask)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["steps", "features", "nodes", "trials", "classes", "hops"])
 def first_perceptron(
     rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, at_w2, at_b2,
     key2, epoch, threshold2, scale2, key3, threshold3, scale3, coefficients, hidden, z, series, classes, hops,
@@ -183,7 +192,7 @@ def first_perceptron(
     )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["nodes", "trials", "classes", "hops"])
 def middle(
     signal, nodes, trials, small, size, at_b1, at_w2, at_b2, key2, epoch, threshold2, scale2, key3, threshold3, scale3,
     coefficients, hidden, z, series, classes, hops,
@@ -247,7 +256,7 @@ def _learn(
     tl.store(square + place, v, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["steps", "features", "pieces"])
 def first_backward(
     rows, start, length, index, value, bits, steps, scale, signal, row_stride, trial_stride, weight, mean, square, features,
     step_size, root, decay, partial, pieces,
@@ -284,7 +293,7 @@ def first_backward(
     _learn(weight, mean, square, place, there, total, trial, step_size, root, decay, BETA1, BETA2, EPS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "pieces", "features"])
 def first_combine(
     long, long_start, long_count, count, partial, pieces, weight, mean, square, features, step_size, root, decay,
     WIDTH: tl.constexpr, TILE: tl.constexpr, BETA1: tl.constexpr, BETA2: tl.constexpr, EPS: tl.constexpr,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.features_cuda import site_word, sums, survives
+from unspool.ops.kernels.features_cuda import in_64, site_word, sums, survives
 
 
 @triton.jit
@@ -19,7 +19,7 @@ def _drop(h, node, col, key, threshold, scale, count, trial):
     return tl.where(kept, h * tl.load(scale + trial), 0.0)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["steps", "features", "nodes", "trials", "hops"])
 def first_hidden(
     rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, key, epoch, threshold,
     scale2, matrices, begin, out, series, hops,
@@ -61,7 +61,7 @@ def first_hidden(
         tl.store(out + (row * 2 + 1) * WIDTH + col[None, :], seen, mask=there)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["hops", "classes"])
 def jump_matrices(
     small,
     size,
@@ -85,7 +85,7 @@ def jump_matrices(
     tl.store(matrices + ((trial.to(tl.int64) * hops + hop) * WIDTH + i) * CHANNELS + c, m, mask=c < CHANNELS)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["count", "nodes", "trials", "classes"])
 def jump_out(
     signals, small, size, at_hops, at_head, which, train, count, key, epoch, threshold, scale, kept, y, nodes, trials, depth, classes,
     WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
@@ -100,7 +100,7 @@ def jump_out(
     total = tl.zeros([32, WIDTH], dtype=tl.float32)
     row = node.to(tl.int64)[:, None] * trials + trial
     for k in range(tl.load(depth + trial) + 1):
-        page = k.to(tl.int64) * nodes * trials
+        page = in_64(k, trial) * nodes * trials
         h = tl.load(signals + (page + row) * WIDTH + col[None, :], mask=there[:, None], other=0.0)
         w = tl.load(own + at_hops + (k * WIDTH + i[:, None]) * WIDTH + col[None, :])
         total += tl.dot(h, w, input_precision=PRECISION)
@@ -111,7 +111,7 @@ def jump_out(
     tl.store(y + row * CHANNELS + c[None, :], out, mask=there[:, None] & (c < CHANNELS)[None, :])
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["count", "nodes", "trials", "hops", "classes"])
 def jump_back(
     signals, grad, small, size, at_hops, at_head, partial, which, train, count, key, epoch, threshold, scale, kept, back, nodes, trials,
     hops, depth, classes, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,
@@ -154,7 +154,7 @@ def jump_back(
         tl.store(mine + at_head + i[:, None] * classes + c[None, :], back_v, mask=(c < classes)[None, :])
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["count", "trials"])
 def add_rows(y, rows, which, train, count, trials, WIDTH: tl.constexpr):
     """Add some rows of each trial to a signal, at its training nodes."""
     trial = tl.program_id(1)
@@ -167,7 +167,7 @@ def add_rows(y, rows, which, train, count, trials, WIDTH: tl.constexpr):
     tl.store(y + place, tl.load(y + place, mask=there, other=0.0) + more, mask=there)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["nodes", "trials", "rows_each"])
 def hidden_backward(
     signal, also, hidden, dropped, scale, partial, size, at_b1, nodes, trials, rows_each, stride,
     WIDTH: tl.constexpr, BOTH: tl.constexpr, ROWS: tl.constexpr,
@@ -203,8 +203,7 @@ def _mapping(own, at_hops, layer, lean, WIDTH: tl.constexpr):
     return lean * w + tl.where(i == j, 1 - lean, 0.0)
 
 
-# Trap: each value of an argument that Triton specialises on (1, multiples of 16) is a kernel of its own, seconds to compile.
-@triton.jit(do_not_specialize=["layer", "calls", "place", "trials"])
+@triton.jit(do_not_specialize=["layer", "layers", "calls", "place", "nodes", "trials"])
 def layer_forward(
     moved, begin, small, size, at_hops, layer, layers, leans, teleport, key, epoch, threshold, scale, calls, place, inside, out, nodes, trials,
     WIDTH: tl.constexpr, PRECISION: tl.constexpr,
@@ -228,7 +227,7 @@ def layer_forward(
         tl.store(out + at, h, mask=there)
 
 
-@triton.jit(do_not_specialize=["layer", "trials"])
+@triton.jit(do_not_specialize=["layer", "layers", "nodes", "trials", "rows_each"])
 def layer_backward(
     grad, out, inside, small, size, at_hops, layer, layers, leans, teleport, scale, partial, moved, total, nodes, trials, rows_each,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, FIRST: tl.constexpr, PRECISION: tl.constexpr,
@@ -263,7 +262,7 @@ def layer_backward(
     tl.store(mine + at_hops + (layer * WIDTH + i) * WIDTH + col[None, :], lean * back)
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["nodes", "trials", "classes"])
 def head_forward(
     signal,
     small,
@@ -294,7 +293,7 @@ def head_forward(
         tl.store(y + (row * 2 + net) * CHANNELS + c[None, :], out, mask=there & (c < CHANNELS)[None, :])
 
 
-@triton.jit(do_not_specialize=["trials"])
+@triton.jit(do_not_specialize=["count", "trials", "classes"])
 def head_backward(
     grad, signal, small, size, at_head, partial, which, train, count, back, trials, classes,
     WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PRECISION: tl.constexpr,

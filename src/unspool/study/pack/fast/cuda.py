@@ -101,7 +101,7 @@ def hop(csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None) -> None:
 def gates(s: State, out: Tensor) -> None:
     """DAGNN's weighted sum of hops."""
     channels.gates[(triton.cdiv(s.nodes, 64), s.slots)](
-        s.pages, s.small, s.layout.size, s.layout.at("gate"), out, s.nodes, s.slots, s.plan.depth, s.classes + 1,
+        s.pages, s.small, s.layout.size, s.layout.at("gate"), s.layout.at("gate_bias"), out, s.nodes, s.slots, s.plan.depth, s.classes,
         CHANNELS=s.channels, NODES=64,
     )  # fmt: skip
 
@@ -109,8 +109,8 @@ def gates(s: State, out: Tensor) -> None:
 def gates_backward(s: State) -> None:
     """The gradients of all hops and of the gate."""
     channels.gates_backward[(s.slots,)](
-        s.pages, s.grad, s.small, s.layout.size, s.layout.at("gate"), s.partial[PIECES], s.which, s.train, s.train.shape[1], s.sweep,
-        s.nodes, s.slots, s.plan.depth, s.classes + 1, CHANNELS=s.channels, NODES=64,
+        s.pages, s.grad, s.small, s.layout.size, s.layout.at("gate"), s.layout.at("gate_bias"), s.partial[PIECES], s.which, s.train, s.train.shape[1], s.sweep,
+        s.nodes, s.slots, s.plan.depth, s.classes, CHANNELS=s.channels, NODES=64,
     )  # fmt: skip
 
 

@@ -40,8 +40,8 @@ class Layout:
         places, at = {}, 0
         for role in roles:
             places[role] = at
-            at += known[role]
-        return Layout(places, {role: known[role] for role in roles}, max(at, 1))
+            at += -(-known[role] // 16) * 16  # aligned, so that rows of matrices are read four numbers at once
+        return Layout(places, {role: known[role] for role in roles}, max(at, 16))
 
     def at(self, role: str) -> int:
         """The place of a role; 0 where there is none."""
@@ -137,8 +137,10 @@ class State:
         self.partial = self.floats(PIECES + 1, t, size)
         self.pieces = self.floats(t, self.shared.by_feature.pieces, self.width)
         roles = list(self.layout.places)
-        groups = [self.whole(self.layout.sizes[role]) + i for i, role in enumerate(roles)]
-        self.group = torch.cat(groups).int() if roles else self.whole(1)
+        self.group = self.whole(size)
+        for i, role in enumerate(roles):
+            at = self.layout.at(role)
+            self.group[at : at + self.layout.sizes[role]] = i
         self.decay, self.small_decay = self.floats(t), self.floats(t, max(len(roles), 1))
         self.coefficients = self.floats(t, self.hops, self.channels, self.channels)
         self.partial_coefficients = self.floats(PIECES, t, self.hops, self.channels, self.channels)

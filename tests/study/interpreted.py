@@ -1,0 +1,57 @@
+"""The GPU kernels of fast packs in Triton's interpreter, against the same mathematics in plain torch. Run by test_kernels.py.
+
+Prints one line per case: its name and the largest relative difference of the numbers of three epochs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+
+import numpy as np
+import torch
+
+from study.fast_cases import members_of, task_of
+from unspool import datasets, models, study, train
+from unspool.study.pack.fast import FastPack, cuda, pack, plain
+
+#: (model, hidden width, classes): widths that are no powers of two, as many classes as there may be, two classes.
+ODD = [("UGDGNN", 20, 2), ("GPRGNN", 48, 9), ("DAGNN", 100, 16), ("GCN", 24, 16), ("SGC", 0, 9), ("JKNet", 32, 5)]
+
+
+def odd(name: str, hidden: int, classes: int) -> list[study.Member]:
+    data = datasets.contextual_sbm(nodes=40 * classes, classes=classes, seed=1)
+    x = data.features * (data.features > 0.5)
+    x[:, 0] = 1.0  # in every node: a long row, cut into pieces
+    split = datasets.splits.per_class(data.labels, train=3, valid=3, seed=0)
+    task = train.Task(x, data.graph, data.labels, split.train, split.valid, split.test)
+    settings = {} if name == "SGC" else {"hidden": hidden, "dropout": 0.4}
+    trials = [study.Trial(getattr(models, name), settings, train.Plan(rate=0.02, decay=1e-3), seed) for seed in (0, 1)]
+    return [study.Member(t, t.build(x.shape[1], classes), task) for t in trials]
+
+
+def difference(members: list[study.Member]) -> float:
+    want = FastPack(members).advance(3)
+    kept, pack._steps = pack._steps, lambda device: cuda
+    try:
+        found = FastPack(members).advance(3)
+    finally:
+        pack._steps = kept
+    return float(np.nanmax(np.abs(found - want) / np.maximum(np.abs(want), 1e-2)))
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    cuda.hop = plain.hop  # the sparse product is older than packs, and held by tests of its own
+    cuda.PRECISION = "ieee"
+    for name in sys.argv[1:]:
+        print(name, difference(members_of(name, task_of())), flush=True)
+    for case in ODD:
+        if not sys.argv[1:] or case[0] in sys.argv[1:]:
+            print(*case, difference(odd(*case)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
