@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
-
 import numpy as np
 import torch
 
 from study.fast_cases import members_of, task_of
 from unspool import datasets, models, study, train
-from unspool.study.pack.fast import FastPack, cuda, pack, plain
+from unspool.study.pack.fast import FastPack, pack, plain
 
 #: (model, hidden width, classes): widths that are no powers of two, as many classes as there may be, two classes.
 ODD = [("UGDGNN", 20, 2), ("GPRGNN", 48, 9), ("DAGNN", 100, 16), ("GCN", 24, 16), ("SGC", 0, 9), ("JKNet", 32, 5)]
@@ -32,9 +30,9 @@ def odd(name: str, hidden: int, classes: int) -> list[study.Member]:
     return [study.Member(t, t.build(x.shape[1], classes), task) for t in trials]
 
 
-def difference(members: list[study.Member]) -> float:
+def difference(members: list[study.Member], kernels: object) -> float:
     want = FastPack(members).advance(3)
-    kept, pack._steps = pack._steps, lambda device: cuda
+    kept, pack._steps = pack._steps, lambda device: kernels
     try:
         found = FastPack(members).advance(3)
     finally:
@@ -43,14 +41,17 @@ def difference(members: list[study.Member]) -> float:
 
 
 def main() -> None:
+    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+    from unspool.study.pack.fast import cuda
+
     torch.set_num_threads(1)
     cuda.hop = plain.hop  # the sparse product is older than packs, and held by tests of its own
     cuda.PRECISION = "ieee"
     for name in sys.argv[1:]:
-        print(name, difference(members_of(name, task_of())), flush=True)
+        print(name, difference(members_of(name, task_of()), cuda), flush=True)
     for case in ODD:
         if not sys.argv[1:] or case[0] in sys.argv[1:]:
-            print(*case, difference(odd(*case)), flush=True)
+            print(*case, difference(odd(*case), cuda), flush=True)
 
 
 if __name__ == "__main__":

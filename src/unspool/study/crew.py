@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,24 +38,37 @@ def train_together(
     threads = max(torch.get_num_threads() // jobs, 1)
     crew = [context.Process(target=_work, args=(ledger, provide, threads, options)) for _ in range(jobs)]
     seen = _Seen(ledger)
-    processes.start(crew)
+    try:
+        processes.start(crew)
+    except (pickle.PicklingError, AttributeError, TypeError) as problem:
+        raise Refusal(
+            f"something cannot go to other processes ({problem}); give a loss and models that have a name in a module, or jobs=1"
+        ) from problem
     try:
         while any(member.is_alive() for member in crew):
             time.sleep(EVERY)
             if watch is not None:
                 watch(seen())
     except KeyboardInterrupt:
-        processes.pass_on(crew)
+        while any(member.is_alive() for member in crew):  # one that has not begun yet is deaf to the first
+            processes.pass_on(crew)
+            time.sleep(1.0)
         raise
     finally:
         for member in crew:
             member.join()
     if all(member.exitcode for member in crew):
         raise Refusal(
-            f"all {jobs} processes ended early (code {crew[0].exitcode}); run with jobs=1 to see why, or with fewer if memory is short"
+            f"all {jobs} processes ended early (code {crew[0].exitcode}); call from under if __name__ == '__main__', or with jobs=1 to see other reasons"
         )
     if watch is not None:
         watch(seen())
+    lost = sum(member.exitcode != 0 for member in crew)
+    left = sum(row.status is Status.WAITING for row in seen.rows()) if lost else 0
+    if left:
+        raise Refusal(
+            f"{lost} of {jobs} processes ended early and left {left} trials; run again to train them, with fewer jobs if memory is short"
+        )
 
 
 def _work(ledger: Any, provide: Provider, threads: int, options: dict[str, Any]) -> None:
@@ -72,18 +86,21 @@ class _Seen:
         self._began = time.monotonic()
         self._before = {row.key for row in self._ended()}
 
-    def _rows(self) -> list[Row]:
+    def rows(self) -> list[Row]:
+        """Those of the ledger."""
         return [row for row in self._store.rows() if row.key in self._names]
 
     def _ended(self) -> list[Row]:
-        return [row for row in self._rows() if row.status in (Status.DONE, Status.FAILED)]
+        return [row for row in self.rows() if row.status in (Status.DONE, Status.FAILED)]
 
     def __call__(self) -> Progress:
-        rows, spent = self._rows(), max(time.monotonic() - self._began, 1e-9)
+        rows, spent = self.rows(), max(time.monotonic() - self._began, 1e-9)
         done = [row for row in rows if row.status in (Status.DONE, Status.FAILED)]
         new = [row for row in done if row.key not in self._before]
         scored = [
-            (row.result.valid_score, row.key) for row in done if row.result is not None and row.result.valid_score >= 0
+            (row.result.valid_score, row.key)
+            for row in done
+            if row.result is not None and row.result.valid_score == row.result.valid_score
         ]
         best = None if not scored else (max(scored)[0], self._names[max(scored)[1]])
         epochs = sum(row.result.epochs for row in new if row.result is not None)

@@ -15,7 +15,7 @@ import torch
 from unspool.datasets import Dataset
 from unspool.study.engine.progress import EVERY, Progress
 from unspool.study.provide import Provider
-from unspool.study.results.best import Measure, Sample
+from unspool.study.results.best import Measure, Sample, measure
 from unspool.study.run import Study, run
 from unspool.study.search.space import Space
 from unspool.study.store import Row, Status, Store
@@ -67,7 +67,7 @@ class Outcome:
         """The mean over the seeds; NaN if one of them failed or diverged, as the rest would flatter the setting."""
         if self.failures or self.diverged or not self.results:
             return math.nan
-        return self.valid.mean if by is Measure.VALID_SCORE else self.loss.mean
+        return self.valid.mean if measure(by) is Measure.VALID_SCORE else self.loss.mean
 
 
 def evaluate(

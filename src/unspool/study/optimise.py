@@ -23,7 +23,7 @@ from unspool.datasets import Dataset
 from unspool.refusal import Refusal
 from unspool.study.engine.progress import Progress
 from unspool.study.evaluate import Outcome, evaluated, several
-from unspool.study.results.best import Measure
+from unspool.study.results.best import Measure, measure
 from unspool.study.run import Study
 from unspool.study.search.space import Space
 from unspool.study.store import Store
@@ -85,7 +85,7 @@ def optimise(
         >>> len(search.trials), len(found.table), sorted(search.best_params)
         (4, 8, ['dropout'])
     """
-    search = _Search(study, suggest, by)
+    search = _Search(study, suggest, measure(by))
     _check_numbers(trials, batch)
     options = {"device": device, "jobs": jobs, "watch": watch, "most": most, "loss": loss}
     wanted = several(seeds)

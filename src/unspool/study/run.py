@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from unspool.datasets import Dataset
+from unspool.models.checkpoint import check_device
 from unspool.study.crew import train_together
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
@@ -81,6 +82,9 @@ class Study:
         """All trials into a CSV, Parquet or JSON file."""
         return export(self.rows, path)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         return str(self.table)
 
@@ -98,6 +102,8 @@ class StoreLedger:
 
     def __init__(self, store: Store, trials: Sequence[Trial], data: str, mark: str) -> None:
         self.store, self.trials = store, list(trials)
+        if store.path is not None:
+            _check_names(self.trials)
         keys = store.add(self.trials, data, mark)
         self.keys = dict(zip(self.trials, keys, strict=True))
         self._back = dict(zip(keys, self.trials, strict=True))
@@ -119,6 +125,16 @@ class StoreLedger:
         self.store.release([self.keys[trial] for trial in trials])
 
 
+def _check_names(trials: Sequence[Trial]) -> None:
+    """In a file a trial is known by what it says of itself, and a function without a name says nothing."""
+    for name in {str(trial.plan.describe()["optimiser"]) for trial in trials}:
+        if "<lambda>" in name or name.startswith("own"):
+            raise ValueError(
+                "an optimiser that is a lambda or an object cannot be told from others in a file; give a function with a name, or "
+                "functools.partial of an optimiser"
+            )
+
+
 def run(
     space: Space | Sequence[Trial],
     dataset: Dataset | str,
@@ -130,6 +146,7 @@ def run(
     most: int = 1024,
     seconds: float | None = None,
     loss: Any = None,
+    retry_failed: bool = False,
 ) -> Study:
     """Train all trials of a space on a dataset, as many at once as fit; those that are in the store already are not trained again.
 
@@ -146,6 +163,7 @@ def run(
         most: the largest number of trials at once.
         seconds: end after so long; the rest waits for the next call.
         loss: the upper loss, as for :class:`~unspool.train.Task`.
+        retry_failed: train trials of the store again that failed before.
 
     Example:
         >>> import unspool as us
@@ -158,6 +176,10 @@ def run(
     """
     if jobs < 1:
         raise ValueError(f"jobs={jobs}: at least one process trains")
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds={seconds}: expected a positive number")
+    if device is not None:
+        check_device(str(device))
     where = torch.device(
         "cuda" if device is None and torch.cuda.is_available() else "cpu" if device is None else device
     )
@@ -167,9 +189,13 @@ def run(
         raise ValueError("there is nothing to train: the space has no trials")
     study = _opened(store, jobs)
     study.store.check_room()
+    if retry_failed:
+        study.store.retry_failed()
     ledger = StoreLedger(study.store, trials, provide.name, provide.mark)
     if jobs > 1 and where.type == "cpu" and len(trials) > 1:
-        train_together(ledger, provide, min(jobs, len(trials)), watch, most=most, seconds=seconds)
+        jobs = min(jobs, len(trials))
+        share = -(-len(trials) // jobs)  # or the first process takes all that fit into one pack
+        train_together(ledger, provide, jobs, watch, most=min(most, share), seconds=seconds)
     else:
         train_trials(trials, provide, ledger, most=most, watch=watch, seconds=seconds)
     return study

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -72,7 +75,7 @@ class Trial:
             "model": self.name if module.startswith("unspool.") else f"{module}.{self.model.__qualname__}",
             "settings": {k: plain(v) for k, v in sorted(self.settings.items())},
             "plan": {**self.plan.describe(), "epochs": self.plan.epochs},
-            "seed": self.seed, "normalise_rows": self.normalise_rows, "preset": self.preset,
+            "seed": int(self.seed), "normalise_rows": self.normalise_rows, "preset": self.preset,
         }  # fmt: skip
 
     def key(self, data: str) -> str:
@@ -86,6 +89,7 @@ class Trial:
         """
         told = self.describe()
         del told["preset"]  # how one came by the settings changes nothing
+        told["settings"], told["code"] = _spelt_out(self.model, told["settings"]), _code(self.model)
         text = json.dumps([FORMAT, data, told], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -122,12 +126,44 @@ class Result:
     seconds: float
 
 
+def _spelt_out(model: type[nn.Module], settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings with what a model takes for those that are not said, and whole numbers as fractions where it takes fractions."""
+    found = dict(settings)
+    for name, parameter in inspect.signature(model.__init__).parameters.items():
+        default = parameter.default
+        if default is not inspect.Parameter.empty:
+            found.setdefault(name, plain(default))
+            if isinstance(default, float) and isinstance(found[name], int):
+                found[name] = float(found[name])
+    return found
+
+
+@functools.cache
+def _code(model: type[nn.Module]) -> str:
+    """A mark of the code of a class that is not ours: who changes a model of their own has another model."""
+    held = hashlib.sha256()
+    for part in model.__mro__:
+        if part.__module__.partition(".")[0] in ("unspool", "torch", "builtins"):
+            continue
+        try:
+            held.update(inspect.getsource(part).encode())
+        except (OSError, TypeError):  # typed into a prompt
+            for name, value in sorted(vars(part).items()):
+                code = getattr(value, "__code__", None)
+                held.update(
+                    repr((name, None if code is None else (code.co_code, code.co_names, str(code.co_consts)))).encode()
+                )
+    return held.hexdigest()[:12]
+
+
 def plain(value: Any) -> Any:
     """A setting as something that JSON can hold."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return value.tolist()  # written out: a long one is cut where it is printed
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return repr(value)

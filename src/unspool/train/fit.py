@@ -132,6 +132,8 @@ def _advance(epochs: Epochs, state: Snapshot) -> Epoch:
         raise _diverged("signals inside the model are not finite", number, epochs.plan) from problem
     if not math.isfinite(now.train_loss):
         raise _diverged("the training loss is not finite", number, epochs.plan)
+    if not math.isfinite(now.valid_loss):
+        raise _diverged("the validation loss is not finite", number, epochs.plan)
     state.history.append(now)
     best = state.best
     if best is None or epochs.plan.better(now, best):

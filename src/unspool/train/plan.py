@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -106,7 +107,7 @@ class Plan:
         decay = dict(self.decay) if isinstance(self.decay, Mapping) else self.decay
         return {
             "rate": self.rate, "decay": decay, "select": self.select.value, "stop": self.stop.value, "patience": self.patience,
-            "earliest": self.earliest, "optimiser": getattr(self.optimiser, "__name__", "own"), "precision": self.precision.value,
+            "earliest": self.earliest, "optimiser": _named(self.optimiser), "precision": self.precision.value,
         }  # fmt: skip
 
     def better(self, new: Epoch, best: Epoch | None) -> bool:
@@ -126,3 +127,11 @@ class Plan:
             recent = [e.valid_loss for e in history[-(self.patience + 1) : -1]]
             return now.valid_loss > sum(recent) / len(recent)
         return False
+
+
+def _named(maker: Any) -> str:
+    """An optimiser in words: what ``functools.partial`` fixes belongs to it."""
+    if isinstance(maker, functools.partial):
+        fixed = [*(repr(v) for v in maker.args), *(f"{k}={v!r}" for k, v in sorted(maker.keywords.items()))]
+        return f"{_named(maker.func)}({', '.join(fixed)})"
+    return str(getattr(maker, "__name__", "own"))

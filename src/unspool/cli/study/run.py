@@ -170,6 +170,8 @@ def _summary(
     elif unfinished:
         others = f", {counts[Status.RUNNING]} of them in other hands" if counts[Status.RUNNING] else ""
         console.print(f"{done}, {unfinished:,} wait{others}; run the same command again to continue")
+        if order.seconds is not None and len(work.left) == unfinished:
+            console.print(f"none ended in {order.seconds:g} s: give more --seconds, or fewer trials --at-once")
     print_failures(rows, console)
     if leaders:
         console.print()

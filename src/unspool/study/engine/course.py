@@ -87,7 +87,7 @@ class Course:
 
     def _read(self, row: list[float]) -> int:
         """One epoch; gives 1 if it counts."""
-        if not math.isfinite(row[0]):
+        if not (math.isfinite(row[0]) and math.isfinite(row[1])):  # outputs that are no numbers have an argmax too
             self.reason = _DIVERGED
             return 0
         self.epochs += 1

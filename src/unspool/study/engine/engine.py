@@ -98,6 +98,7 @@ class _Engine:
         self.clock = Clock(len(self.trials), watch)
         self.until = None if seconds is None else self.clock.began + seconds
         self.claimed: dict[Trial, None] = {}  # an ordered set
+        self.order: list[Trial] = []  # the group that trains now
         self.slots: dict[Hashable, int] = {None: 1}  # how many at once, by signature
         self.single: set[Hashable] = {None}  # signatures that turned out not to stack
         self.interrupted: Callable[[], bool] = lambda: False
@@ -108,6 +109,7 @@ class _Engine:
             with deferred_interrupt() as interrupt:
                 self.interrupted = lambda: interrupt.asked
                 for group in sort_trials(self.trials, self.provide):
+                    self.order = group
                     queue = Queue(group, self.claim, self.build)
                     while (ready := queue.first()) is not None:
                         self._run_like(*ready, queue)
@@ -169,6 +171,7 @@ class _Engine:
         except _PackBroke as broke:
             problem = broke.__cause__
             assert problem is not None
+            problem.__traceback__ = None  # its frames hold the broken pack, and this one holds the problem: a circle
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
             if alike not in self.single and not isinstance(problem, torch.OutOfMemoryError | MemoryError):
                 self.single.add(alike)
@@ -177,7 +180,9 @@ class _Engine:
                 self.slots[alike] = max(len(running) // 2, 1)
             else:
                 self._fail(unfinished.pop(), problem)
-            queue.again(unfinished)
+            # A pack has room for its deepest: they come first again, as they were sorted.
+            place = {trial: k for k, trial in enumerate(self.order)}
+            queue.again(sorted(unfinished, key=lambda t: place.get(t, 0)))
 
     def _slots_for(self, first: Member, alike: Hashable, wanted: int) -> int:
         wanted = min(self.most, wanted)
@@ -222,7 +227,12 @@ class _Engine:
         few = pack.slots // 2 if kind == "cuda" else pack.slots - 1
         if not busy or len(busy) > few:
             return pack
-        pack = _guarded(pack.shrunk, busy)
+        try:
+            pack = pack.shrunk(busy)
+        except (torch.OutOfMemoryError, MemoryError):
+            return pack  # no room for both: idle slots cost less than beginning anew
+        except Exception as problem:
+            raise _PackBroke from problem
         running[:] = [running[i] for i in busy]
         return pack
 

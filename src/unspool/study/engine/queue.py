@@ -55,7 +55,7 @@ class Queue:
 
     def first(self) -> Ready | None:
         """The next trial of whatever kind, and its signature."""
-        self._claimed.extend(self._passed_over)
+        self._claimed.extendleft(reversed(self._passed_over))
         self._passed_over = []
         while (trial := self._next(1)) is not None:
             if (ready := self._build(trial)) is not None:
@@ -65,13 +65,16 @@ class Queue:
     def some(self, count: int, alike: Hashable) -> list[Member]:
         """Up to ``count`` trials of this signature; others are kept for later."""
         found: list[Member] = []
-        while len(found) < count and (trial := self._next(count - len(found))) is not None:
+        missed = 0  # in a row: where no two trials are alike, all would be built again for each of them
+        while len(found) < count and missed < OFFER and (trial := self._next(count - len(found))) is not None:
             if (ready := self._build(trial)) is None:
                 continue
             if ready[1] == alike:
                 found.append(ready[0])
+                missed = 0
             else:
                 self._passed_over.append(trial)
+                missed += 1
         return found
 
     def again(self, trials: Sequence[Trial]) -> None:

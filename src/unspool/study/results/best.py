@@ -19,6 +19,25 @@ class Measure(Enum):
     VALID_LOSS = "validation loss"
 
 
+def measure(said: Measure | str) -> Measure:
+    """A measure as it is or by its word, ``score`` or ``loss``; everything else is refused, test scores too.
+
+    Example:
+        >>> measure("loss")
+        <Measure.VALID_LOSS: 'validation loss'>
+    """
+    known = {
+        "score": Measure.VALID_SCORE,
+        "valid_score": Measure.VALID_SCORE,
+        "loss": Measure.VALID_LOSS,
+        "valid_loss": Measure.VALID_LOSS,
+    }
+    found = said if isinstance(said, Measure) else known.get(str(said))
+    if found is None:
+        raise ValueError(f"{said!r}: settings are chosen by 'score' or 'loss', both of the validation nodes")
+    return found
+
+
 @dataclass(frozen=True)
 class Sample:
     """The same number of several trials.
@@ -113,6 +132,9 @@ class Best:
     def noted(self, more: str) -> Best:
         """The same with something more to know."""
         return replace(self, note="; ".join(note for note in (self.note, more) if note))
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         what = ", ".join(part for part in (f"{self.model} on {self.data}", self.label) if part)

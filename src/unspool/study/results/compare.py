@@ -17,6 +17,9 @@ from unspool.study.results.best import Best
 from unspool.study.results.export import shown
 from unspool.study.results.table import Table
 
+#: Fewer pairs than this give bootstrap intervals that are too narrow.
+FEW = 6
+
 
 class Test(Enum):
     """Which test gives the p-value, both two-sided and on the differences of pairs.
@@ -83,6 +86,9 @@ class Comparison:
         told = [", ".join(f"{name} {shown(one.get(name))}" for name in differ) for one in (a, b)]
         return f"{self.a.model} ({told[0]})", f"{self.b.model} ({told[1]})"
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         unit, times = (" points", 100) if self.a.score == "accuracy" else ("", 1)
         first, second = self.names
@@ -96,6 +102,8 @@ class Comparison:
             f"{100 * self.confidence:g} % interval {times * self.low:.2f} to {times * self.high:.2f}",
             f"{self.test.value} {'p < 0.0001' if p < 1e-4 else f'p = {p:.2g}'}{' (Holm)' * (self.corrected is not None)}",
         ]
+        if self.n < FEW:
+            parts[1] += f" (rough: {self.n} pairs are few)"
         parts += [f"effect size {self.effect:.2g}"] if math.isfinite(self.effect) else []
         return "; ".join([*parts, self.note] if self.note else parts)
 
@@ -128,8 +136,8 @@ def compare(
     Example:
         >>> from unspool.study.results.table import example_table
         >>> print(compare(example_table(seeds=4), "UGDGNN", "GCN"))
-        UGDGNN is 1.08 points above GCN on cora (test accuracy, 4 pairs); 95 % interval 0.95 to 1.20;
-        paired t-test p = 0.00066; effect size 7.4
+        UGDGNN is 1.08 points above GCN on cora (test accuracy, 4 pairs); 95 % interval 0.95 to 1.20
+        (rough: 4 pairs are few); paired t-test p = 0.00066; effect size 7.4
     """
     _check(test, confidence, draws)
     left, right = _group(table, a, over), _group(table, b, over)

@@ -72,11 +72,31 @@ def told_apart(rows: Sequence[Row]) -> list[dict[str, Any]]:
         meant.setdefault((one["model"], one["decay"]), set()).add(word)
     for row, one, word in zip(rows, flat, words, strict=True):
         if len(marks[row.data]) > 1:
-            one["data"] = f"{row.data} {row.mark[:6]}"
+            one["data"] = f"{row.data} {_different(row.mark, marks[row.data])}"
         # Trap: decay 0.1 of the first layer and decay 0.1 of all layers are shown as the same number.
         if len(meant[one["model"], one["decay"]]) > 1:
             one["decay"] = word
     return flat
+
+
+def _different(mark: str, marks: set[str]) -> str:
+    """The parts of a mark (data, splits and loss, score) in which it differs from others."""
+    parts = [held.split("-", 2) for held in sorted(marks)]
+    if len({len(held) for held in parts}) > 1:
+        return mark
+    differing = [k for k in range(len(parts[0])) if len({held[k] for held in parts}) > 1]
+    return " ".join(mark.split("-", 2)[k][: 6 if k < 2 else None] for k in differing)
+
+
+def score_of(mark: str, otherwise: str) -> str:
+    """What the scores of trials with this mark are.
+
+    Example:
+        >>> score_of("5e1f-0a2b-accuracy", "score"), score_of("5e1f", "score")
+        ('accuracy', 'score')
+    """
+    parts = mark.split("-", 2)
+    return parts[2] if len(parts) == 3 else otherwise
 
 
 def decay_shown(decay: Mapping[str, float] | float) -> float | str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unspool.refusal import Refusal
-from unspool.study.results.best import Best, Measure
+from unspool.study.results.best import Best, Measure, measure
 from unspool.study.results.export import order
 from unspool.study.results.table import Table
 
@@ -74,6 +74,9 @@ class Importance:
         rest = self.rest + hidden
         return [*self.shares.items(), *named, *([("the rest", rest)] if rest >= 0.005 else [])]
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         bars = self.bars()
         wide = max(len(name) for name, _ in bars)
@@ -109,6 +112,7 @@ def importance(
         >>> round(importance(example_table().filter(model="GCN")).shares["dropout"], 6)
         1.0
     """
+    target = measure(target)
     groups, values = _outcomes(table, target, over)
     columns, note = _columns(groups)
     grid = _full_grid(columns, values)

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from unspool.refusal import Refusal
-from unspool.study.results.best import Best, Measure, Sample, aligned
-from unspool.study.results.export import RESULTS, order, results_of, shown, told_apart
+from unspool.study.results.best import Best, Measure, Sample, aligned, measure
+from unspool.study.results.export import RESULTS, order, results_of, score_of, shown, told_apart
 from unspool.study.store import Row, Status
 from unspool.study.trial import Result
 
@@ -115,8 +115,7 @@ class Table:
     def groups(self, over: str | Sequence[str] = "seed") -> tuple[Best, ...]:
         """All groups with a finished trial, complete or not, in the order of the study."""
         places, names = self._groups(_names(over)), _names(over)
-        full = max((len(held) for held in places), default=0)
-        return tuple(best for best in (self._best_of(held, names, full) for held in places) if best.n)
+        return tuple(best for best in (self._best_of(held, names) for held in places) if best.n)
 
     def best(self, over: str | Sequence[str] = "seed", by: Measure = Measure.VALID_SCORE) -> Best:
         """The settings with the best mean validation score (or loss) over the seeds.
@@ -135,10 +134,15 @@ class Table:
             raise Refusal(
                 f"scores on {told} cannot be compared; use filter(data=...), best_each() or over=('data', 'seed')"
             )
-        ranked, left_out = self._ranked(names, by)
+        ranked, left_out = self._ranked(names, measure(by))
         if not ranked:
-            raise Refusal("no trial has finished yet, so there is no best one")
+            raise Refusal(f"no trial has finished{self._failures() or ' yet'}, so there is no best one")
         return ranked[0].noted(left_out)
+
+    def _failures(self) -> str:
+        """How many failed, and why the first did; empty where none has."""
+        failed = [row for row in self.rows if row.status is Status.FAILED]
+        return f": {len(failed)} of {len(self.rows)} failed ({failed[0].message})" if failed else ""
 
     def best_each(
         self, *names: str, over: str | Sequence[str] = "seed", by: Measure = Measure.VALID_SCORE
@@ -151,7 +155,7 @@ class Table:
         """
         parts = self._parts("data", *(names if names else ("model",)))
         told = self._telling(_names(over))
-        found = (part._ranked(_names(over), by) for part in parts)
+        found = (part._ranked(_names(over), measure(by)) for part in parts)
         return tuple(replace(ranked[0].noted(left_out), varied=told) for ranked, left_out in found if ranked)
 
     def leaders(
@@ -163,10 +167,15 @@ class Table:
             >>> [round(b.valid.mean, 3) for b in example_table().leaders(2)]
             [0.826, 0.817]
         """
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one")
         names = _names(over)
         parts = [self] if "data" in names else self._parts("data")
-        ranked = (best for part in parts for best in part._ranked(names, by)[0][:n])
+        ranked = (best for part in parts for best in part._ranked(names, measure(by))[0][:n])
         return tuple(replace(best, varied=self._telling(names)) for best in ranked)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         names = [name for name in self._telling(("seed",)) if name != "data"]
@@ -177,9 +186,9 @@ class Table:
             notes = [
                 note for note in (f"the {SHOWN} best of {len(ranked)}" if len(ranked) > SHOWN else "", left_out) if note
             ]
-            head = (
-                f"{part.rows[0].data}: {len(part)} of {len(part.rows)} trials finished, {many} setting{'s'[: many > 1]}"
-            )
+            name = part._flat[0]["data"]
+            head = f"{name}: {len(part)} of {len(part.rows)} trials finished, {many} setting{'s'[: many > 1]}"
+            head += part._failures()
             foot = [f"({'; '.join(notes)})"] if notes else []
             texts.append("\n".join([head, *aligned(names, ranked[:SHOWN]), *foot]))
         return "\n\n".join(texts) if texts else "no trials"
@@ -218,18 +227,20 @@ class Table:
 
     def _ranked(self, over: tuple[str, ...], by: Measure) -> tuple[list[Best], str]:
         """The groups from best to worst, complete ones only if there are any; and what was left out."""
-        found, planned = self.groups(over), [len(held) for held in self._groups(over)]
-        full = max(planned, default=0)
-        complete = [best for best in found if best.n == full]
-        less = len(planned) - len(complete)
-        told = (
-            f"{less} setting{'s'[: less > 1]} with fewer than {full} finished trials left out"
-            if complete and less
-            else ""
-        )
-        return sorted(complete if complete else found, key=lambda best: best.rank(by)), told
+        places = self._groups(over)
+        found = [(self._best_of(held, over), len(held)) for held in places]
+        complete = [best for best, planned in found if best.n == planned]
+        less, told = len(places) - len(complete), []
+        if complete and less:
+            told.append(f"{less} setting{'s'[: less > 1]} with unfinished trials left out")
+        sizes = {best.n for best in complete}
+        if len(sizes) > 1:
+            told.append(f"settings have {min(sizes)} to {max(sizes)} trials each")
+        kept = complete if complete else [best for best, _ in found if best.n]
+        return sorted(kept, key=lambda best: best.rank(by)), "; ".join(told)
 
-    def _best_of(self, places: dict[tuple[Any, ...], int], over: tuple[str, ...], full: int) -> Best:
+    def _best_of(self, places: dict[tuple[Any, ...], int], over: tuple[str, ...]) -> Best:
+        full = len(places)
         done = sorted((m for m, k in places.items() if self.rows[k].result is not None), key=lambda m: [*map(order, m)])
         results = [result for m in done if (result := self.rows[places[m]].result) is not None]
         one = self._flat[next(iter(places.values()))]
@@ -249,7 +260,7 @@ class Table:
             test=Sample(tuple(r.test_score for r in results)),
             diverged=diverged,
             varied=self._telling(over),
-            score=self.score,
+            score=score_of(self.rows[next(iter(places.values()))].mark, self.score),
             note="; ".join(filter(None, notes)),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -110,10 +111,12 @@ class FastPack:
     def advance(self, epochs: int) -> NDArray[np.float64]:
         """Train all slots for some epochs; see :class:`~unspool.study.pack.Pack`."""
         found: list[NDArray[np.float64]] = []
-        while epochs > 0:
-            now = min(epochs, RING)
-            found.append(self._advance(now))
-            epochs -= now
+        # Trap: Triton launches on the current device, whatever device its tensors are on.
+        with torch.cuda.device(self.device) if self.device.type == "cuda" else contextlib.nullcontext():
+            while epochs > 0:
+                now = min(epochs, RING)
+                found.append(self._advance(now))
+                epochs -= now
         return np.concatenate(found)
 
     def _advance(self, epochs: int) -> NDArray[np.float64]:
@@ -125,7 +128,10 @@ class FastPack:
         for _ in range(epochs):
             self._epoch()
         numbers = s.ring[:epochs].double().cpu().numpy()
-        for column, ids in ((2, s.valid), (3, s.test)):  # shares of whole numbers of nodes, which single precision rounds
+        for column, ids in (
+            (2, s.valid),
+            (3, s.test),
+        ):  # shares of whole numbers of nodes, which single precision rounds
             count = max(ids.shape[1], 1)
             numbers[:, :, column] = np.rint(numbers[:, :, column] * count) / count
         return numbers
@@ -137,7 +143,8 @@ class FastPack:
         if self._graph is None and self._calls >= 1:
             torch.cuda.synchronize(self.device)
             self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
+            # Trap: torch's own stream for captures stays on the device where it was first made.
+            with torch.cuda.graph(self._graph, stream=torch.cuda.Stream(self.device)):
                 self._once()
         self._calls += 1
         if self._graph is None:

@@ -66,9 +66,12 @@ class Shared:
     @staticmethod
     def of(task: Task) -> Shared:
         """That of a task; the last one is remembered, because packs of one study follow one another."""
-        if not _last or any(a is not b for a, b in zip(_last[0], (task.x, task.graph, task.target), strict=True)):
-            _last[:] = [(task.x, task.graph, task.target), Shared._made(task)]
-        return _last[1]
+        wanted = (task.x, task.graph, task.target)
+        known: list[Any] = _last[:]  # another thread may change it meanwhile
+        if not known or any(a is not b for a, b in zip(known[0], wanted, strict=True)):
+            known = [wanted, Shared._made(task)]
+            _last[:] = known
+        return known[1]
 
     @staticmethod
     def _made(task: Task) -> Shared:
