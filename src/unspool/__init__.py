@@ -84,6 +84,7 @@ _LATER = (
     "models",
     "nn",
     "report",
+    "reproduce",
     "spectral",
     "study",
     "testing",

@@ -12,6 +12,8 @@ import click
 
 import unspool
 from unspool.cli.jobs import datasets_, denoise, explain, models_, predict, train_
+from unspool.cli.report import report_
+from unspool.cli.reproduce import reproduce
 from unspool.cli.sentence import sentence
 from unspool.cli.study import study
 from unspool.refusal import Refusal
@@ -117,7 +119,7 @@ def spectrum(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> 
     run(checkpoint, edges, out, as_json)
 
 
-for command in (train_, predict, explain, denoise, models_, datasets_, study):
+for command in (train_, predict, explain, denoise, models_, datasets_, study, report_, reproduce):
     cli.add_command(command)
 
 

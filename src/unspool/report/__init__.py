@@ -11,12 +11,12 @@
 
 from unspool.report.facts import machine
 from unspool.report.figure import Figure, Panel
-from unspool.report.page import Block, Code, Folded, Maths, Notes, Page, Paragraph, Section
+from unspool.report.page import Block, Code, Contents, Folded, Heading, Maths, Notes, Page, Paragraph, Section
 from unspool.report.table import Cell, Column, Table, facts
 from unspool.report.text import Mark, Tone
 from unspool.report.training import training
 
 __all__ = [
-    "Block", "Cell", "Code", "Column", "Figure", "Folded", "Mark", "Maths", "Notes", "Page", "Panel", "Paragraph", "Section", "Table", "Tone",
-    "facts", "machine", "training",
+    "Block", "Cell", "Code", "Column", "Contents", "Figure", "Folded", "Heading", "Mark", "Maths", "Notes", "Page", "Panel", "Paragraph", "Section",
+    "Table", "Tone", "facts", "machine", "training",
 ]  # fmt: skip

@@ -13,8 +13,13 @@ from typing import Any
 from unspool.report.text import to_html, to_markdown
 from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
 
+#: More of Okabe and Ito's colours, for pictures with many lines.
+SKY, PINK, GOLD = "#56B4E9", "#CC79A7", "#E69F00"
+
 #: What drawing with these colours becomes on the page, where light and dark each have their own.
-COLOURS = {BLUE: "blue", ORANGE: "orange", GREEN: "green", GREY: "grey", PALE: "pale"}
+COLOURS = {
+    BLUE: "blue", ORANGE: "orange", GREEN: "green", GREY: "grey", PALE: "pale", SKY: "sky", PINK: "pink", GOLD: "gold",
+}  # fmt: skip
 
 #: Inches, at 72 units each: on a phone a panel is as wide as the page and its letters keep their size.
 SIZE = (4.6, 3.5)

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Protocol
 
-from unspool.report.text import Mark, clean, to_html, to_markdown
-
-#: What stands lower: a word, or parentheses and what they hold, to three levels.
-_LOW = re.compile(r"_(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|[^\s()_]+)")
+from unspool.report.text import Mark, clean, lowered, to_html, to_markdown
 
 
 class Block(Protocol):
@@ -63,10 +60,7 @@ class Maths:
 
     def html(self) -> str:
         """Real text, in a font with the signs of mathematics."""
-        parts = _LOW.split(clean(self.text))
-        low = [f"<sub>{to_html(p[1:-1] if p.startswith('(') else p)}</sub>" for p in parts[1::2]]
-        inner = "".join(to_html(p) + (low[k] if k < len(low) else "") for k, p in enumerate(parts[::2]))
-        return f'<p class="maths">{inner}</p>'
+        return f'<p class="maths">{lowered(self.text)}</p>'
 
     def markdown(self) -> str:
         """The formula as it prints."""
@@ -136,6 +130,47 @@ class Folded:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """A heading inside a section.
+
+    Example:
+        >>> Heading("By depth").html(), Heading("By depth").markdown()
+        ('<h3>By depth</h3>', '### By depth')
+    """
+
+    text: str
+
+    def html(self) -> str:
+        """One level below the section's own."""
+        return f"<h3>{to_html(self.text)}</h3>"
+
+    def markdown(self) -> str:
+        """The same level in Markdown."""
+        return f"### {to_markdown(self.text)}"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Where to find the sections of a page, in their order.
+
+    Example:
+        >>> Contents(["One"]).html()
+        '<nav aria-label="Contents"><ol><li><a href="#part-1">One</a></li></ol></nav>'
+    """
+
+    headings: Sequence[str]
+
+    def html(self) -> str:
+        """Links to the headings that :class:`Page` writes."""
+        links = (f'<li><a href="#part-{k}">{to_html(h)}</a></li>' for k, h in enumerate(self.headings, 1))
+        return f'<nav aria-label="Contents"><ol>{"".join(links)}</ol></nav>'
+
+    def markdown(self) -> str:
+        """Nothing: places that show Markdown make a list of their own."""
+        return ""
+
+
+@dataclass(frozen=True)
 class Section:
     """Blocks under a heading."""
 
@@ -188,8 +223,9 @@ class Page:
                 f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
                 '<meta name="color-scheme" content="light dark">', f"<title>{to_html(self.title)}</title>",
-                f"<style>{style}</style>", "</head>", "<body>", "<main>", *body, "</main>", f"<script>{script}</script>",
-                "</body>", "</html>", "",
+                f"<style>{style}</style>", "</head>", "<body>",
+                '<a class="skip" href="#start">Skip to the content</a>', '<main id="start" tabindex="-1">', *body, "</main>",
+                f"<script>{script}</script>", "</body>", "</html>", "",
             ]
         )  # fmt: skip
 

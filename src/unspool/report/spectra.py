@@ -120,7 +120,7 @@ def _hops(found: list[tuple[Any, Any]]) -> tuple[Spread, ...]:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def response_table(what: Learnt) -> Table:
+def response_table(what: Learnt, caption: str = "Frequency response") -> Table:
     """The response at some frequencies."""
     assert what.gain is not None
     rows = [
@@ -128,7 +128,7 @@ def response_table(what: Learnt) -> Table:
         for k in range(0, GRID.numel(), SHOWN)
     ]
     wide = ["smallest of any channel", "largest of any channel"] if what.band else []
-    return Table(f"Frequency response: {what.gain.name}", ["λ", *_heads(what.gain, ""), *wide], rows)
+    return Table(f"{caption}: {what.gain.name}", ["λ", *_heads(what.gain, ""), *wide], rows)
 
 
 def hop_table(what: Learnt) -> Table:
@@ -160,7 +160,9 @@ def _cell(value: float, digits: int = 4) -> Cell:
 # -- drawings ----------------------------------------------------------------------------------------------------------
 
 
-def response_panel(what: Learnt, graph: Graph | None = None) -> Panel:
+def response_panel(
+    what: Learnt, graph: Graph | None = None, *, name: str = "response", title: str = "frequency response"
+) -> Panel:
     """Each seed's response and their mean, over the density of a graph's frequencies."""
     assert what.gain is not None
     gain, lines = what.gain, what.gain.values
@@ -169,8 +171,8 @@ def response_panel(what: Learnt, graph: Graph | None = None) -> Panel:
     def draw(axis: Any) -> None:
         axis.axhline(0, color=GREY, linewidth=0.8)
         if what.band is not None:
-            name = "all channels and seeds" if several else "all channels"
-            axis.fill_between(GRID, *what.band, color=BLUE, alpha=0.18, linewidth=0, label=name)
+            which = "all channels and seeds" if several else "all channels"
+            axis.fill_between(GRID, *what.band, color=BLUE, alpha=0.18, linewidth=0, label=which)
         if several:
             for k, line in enumerate(lines):
                 axis.plot(GRID, line, color=BLUE, linewidth=1, alpha=0.8, label=None if k else "each seed")
@@ -180,7 +182,7 @@ def response_panel(what: Learnt, graph: Graph | None = None) -> Panel:
         axis.set(xlim=(0, 2), ylim=(low, high))
         if graph is not None:
             _draw_density(axis, graph, -low / (high - low))
-        finish(axis, "frequency response", "graph frequency λ", gain.name)
+        finish(axis, title, "graph frequency λ", gain.name)
 
     ends = [f"{shown(float(lines[:, k].mean()), 3)} at λ = {float(GRID[k]):g}" for k in (0, 30, 60, 90, 120)]
     kind = (
@@ -190,7 +192,7 @@ def response_panel(what: Learnt, graph: Graph | None = None) -> Panel:
         if lines.shape[0] > 1
         else "one seed"
     )
-    return Panel.drawn("response", f"Line chart of the {gain.name} ({kind}): {', '.join(ends)}.", draw)
+    return Panel.drawn(name, f"Line chart of the {gain.name} ({kind}): {', '.join(ends)}.", draw)
 
 
 def _draw_density(axis: Any, graph: Graph, below: float) -> None:

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from unspool.report.text import Tone, clean, to_html, to_markdown
+from unspool.report.text import Tone, clean, lowered, to_html, to_markdown
+
+#: Longer words get a column that is wide enough to read them in.
+LONG = 28
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,7 @@ class Cell:
     """What a cell shows, and by what it is sorted.
 
     Args:
-        text: what is shown.
+        text: what is shown; lines after the first are small.
         order: the number it is sorted by; cells without one come last, or are sorted by their text where the column is one of words.
         tone: a colour; the text must say the same.
     """
@@ -22,6 +25,15 @@ class Cell:
     text: str
     order: float | None = None
     tone: Tone | None = None
+
+
+class Formula(Cell):
+    """A cell that holds a formula; what follows an underscore stands lower.
+
+    Example:
+        >>> "<sub>T</sub>" in Table("c", ["f"], [[Formula("‖H‖²_T")]]).html()
+        True
+    """
 
 
 class Kind(Enum):
@@ -96,7 +108,7 @@ class Table:
         lines = [f"**{to_markdown(self.caption)}**", ""]
         lines.append(_line([to_markdown(c.name) for c in self._heads]))
         lines.append("|" + "|".join("---:" if c.numbers else "---" for c in self._heads) + "|")
-        lines += [_line([to_markdown(_cell(c).text) for c in row]) for row in self.rows]
+        lines += [_line(["<br>".join(map(to_markdown, _cell(c).text.split("\n"))) for c in row]) for row in self.rows]
         for row in self.foot:
             words = [to_markdown(_cell(c).text) for c in row]
             lines.append(_line([f"**{w}**" if w else "" for w in words]))
@@ -106,10 +118,11 @@ class Table:
         cells: list[str] = []
         for place, (entry, column) in enumerate(zip(row, self._heads, strict=True)):
             cell = _cell(entry)
-            kind = ("number" if column.numbers else "word") + (f" {cell.tone.value}" if cell.tone else "")
+            kind = "number" if column.numbers else "word long" if len(cell.text) > LONG else "word"
+            kind += f" {cell.tone.value}" if cell.tone else ""
             order = "" if cell.order is None else f' data-order="{cell.order!r}"'
             tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
-            cells.append(f'<{tag}{scope} class="{kind}"{order}>{to_html(cell.text)}</{tag}>')
+            cells.append(f'<{tag}{scope} class="{kind}"{order}>{_content(cell)}</{tag}>')
         return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -133,6 +146,13 @@ def _heading(column: Column) -> str:
 
 def _cell(entry: str | Cell) -> Cell:
     return entry if isinstance(entry, Cell) else Cell(entry)
+
+
+def _content(cell: Cell) -> str:
+    if isinstance(cell, Formula):
+        return lowered(cell.text)
+    first, *rest = cell.text.split("\n")
+    return to_html(first) + "".join(f"<br><small>{to_html(line)}</small>" for line in rest)
 
 
 def _line(words: list[str]) -> str:

@@ -13,6 +13,9 @@ from typing import Any
 #: What stands where a number is not known.
 NONE = "–"
 
+#: What stands lower: a word, or parentheses and what they hold, to three levels.
+_LOW = re.compile(r"_(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|[^\s()_]+)")
+
 #: Names and notes are cut at this many characters: a card may hold anything.
 LONGEST = 600
 
@@ -64,6 +67,18 @@ def to_html(text: Any) -> str:
         '&lt;script&gt; &amp; &#x27;co&#x27;'
     """
     return html.escape(clean(text), quote=True)
+
+
+def lowered(text: Any) -> str:
+    """A formula in Unicode as HTML: what follows an underscore stands lower.
+
+    Example:
+        >>> lowered("‖H‖²_(I − T)")
+        '‖H‖²<sub>I − T</sub>'
+    """
+    parts = _LOW.split(clean(text))
+    low = [f"<sub>{to_html(p[1:-1] if p.startswith('(') else p)}</sub>" for p in parts[1::2]]
+    return "".join(to_html(p) + (low[k] if k < len(low) else "") for k, p in enumerate(parts[::2]))
 
 
 def to_markdown(text: Any) -> str:

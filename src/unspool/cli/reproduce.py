@@ -1,0 +1,172 @@
+"""The commands that run the paper again: its tables and figures, ours beside theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
+_DATA = click.option("--data", "root", type=_FOLDER, help="Folder with raw data, else UNSPOOL_DATA.")
+
+
+def _listed(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that were given in one list, with commas, or one by one."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def _training(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of every experiment that trains."""
+    for option in reversed((
+        click.option("--models", multiple=True, callback=_listed, metavar="A,B,...", help="Only these models."),
+        click.option("--datasets", multiple=True, callback=_listed, metavar="A,B,...", help="Only these sets."),
+        click.option("--seeds", type=click.IntRange(1, 1000), help="Repetitions; 10 when omitted."),
+        click.option("--epochs", type=click.IntRange(1), help="The most; shortens runs to try things out."),
+        click.option("--most", type=click.IntRange(1), help="So many settings of each search, drawn from all."),
+        click.option("--quick", is_flag=True, help="2 seeds, 50 epochs, a few settings, on the built-in CiteSeer only."),
+        click.option("--out", default="out/reproduce", show_default=True, type=_FOLDER, help="Where study and results go."),
+        click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted."),
+        click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; as many as pay when omitted."),
+        _DATA,
+        _JSON,
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+_PRESET = click.option(
+    "--preset", "presets", multiple=True, type=click.Choice(["paper", "official", "tuned"]),
+    help="paper: settings as printed. official: those of each model's authors. tuned: a wider search. May be repeated.",
+)  # fmt: skip
+
+
+@click.group()
+def reproduce() -> None:
+    """Run the paper's tables and figures again, ours beside theirs.
+
+    Everything goes through one study (OUT/study.db), so a command that is run again goes on where it was cut off, and what
+    one experiment has trained the next one does not train again. Results are kept as CSV files in OUT/results, one row for
+    each trial, with machine.json. Sets that are not here are named and left out.
+
+    \b
+    Examples:
+      unspool reproduce all --quick
+      unspool reproduce table2 --preset paper --datasets cora,citeseer
+      unspool reproduce depth --models UGDGNN,APPNP
+    """
+
+
+@reproduce.command(name="datasets")
+@_DATA
+@_JSON
+def datasets_(root: Path | None, as_json: bool) -> None:
+    """Table 3: nodes, edges, features and classes, counted and printed, and why they differ.
+
+    Example: unspool reproduce datasets
+    """
+    from unspool.cli.reproduce_show import show_datasets
+
+    show_datasets(root, as_json)
+
+
+@reproduce.command()
+@click.option("--trials", default=3, show_default=True, type=click.IntRange(1, 1000), help="Random settings per claim.")
+@click.option("--seed", default=0, show_default=True, help="Of the random graphs, sizes and parameters.")
+@_JSON
+def table1(trials: int, seed: int, as_json: bool) -> None:
+    """Table 1: the problem behind each model, printed by our own objects and certified in float64.
+
+    Example: unspool reproduce table1 --trials 10
+    """
+    from unspool.cli.reproduce_show import show_table1
+
+    if not show_table1(trials, seed, as_json):
+        raise click.exceptions.Exit(1)
+
+
+@reproduce.command()
+@_PRESET
+@_training
+def table2(presets: tuple[str, ...], **options: Any) -> None:
+    """Table 2: accuracy of eight models of the paper, AirGNN, PPNP and MLP on its datasets, ten repetitions each.
+
+    Prints ours, theirs, the difference, and whether ours is within one printed standard deviation or above; then the
+    paper's claims, answered with paired tests. Cells without printed settings are searched on validation data, and the
+    space and the number of trials are printed.
+
+    Example: unspool reproduce table2 --preset paper --preset official --datasets cora,photo
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("table2",), presets if presets else ("paper",), **options)
+
+
+@reproduce.command()
+@_training
+def depth(**options: Any) -> None:
+    """Figure 1: accuracy over depth, K = 1 to 20, 32 and 64, with the settings of Table 2.
+
+    Tests the paper's two sentences: depth helps, and 4 to 10 layers suffice.
+
+    Example: unspool reproduce depth --models UGDGNN --datasets citeseer
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("depth",), (), **options)
+
+
+@reproduce.command()
+@_training
+def robust(**options: Any) -> None:
+    """Corrupted features and added edges: AirGNN, whose fidelity is a sum of row lengths, against its ℓ2 twins.
+
+    Example: unspool reproduce robust --datasets cora
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("robust",), (), **options)
+
+
+@reproduce.command()
+@_training
+def grid(**options: Any) -> None:
+    """The paper's full grid search for each model and dataset, chosen on validation data.
+
+    Example: unspool reproduce grid --models UGDGNN --datasets cora
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("grid",), (), **options)
+
+
+@reproduce.command()
+@_training
+def heterophily(**options: Any) -> None:
+    """Beyond the paper: Texas, Wisconsin, Cornell, Actor, filtered chameleon and squirrel, on their ten recorded splits.
+
+    Example: unspool reproduce heterophily --models UGDGNN,GCN,MLP
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("heterophily",), (), **options)
+
+
+@reproduce.command(name="all")
+@_PRESET
+@_training
+def all_(presets: tuple[str, ...], root: Path | None, as_json: bool, **options: Any) -> None:
+    """Everything: datasets, table1, table2 with all presets (--quick: paper alone), depth, robust, grid, heterophily.
+
+    Example: unspool reproduce all --quick
+    """
+    from unspool.cli.reproduce_run import run
+    from unspool.cli.reproduce_show import show_datasets, show_table1
+
+    show_datasets(root, as_json)
+    show_table1(3, 0, as_json)
+    every = ("table2", "depth", "robust", "grid", "heterophily")
+    usual = ("paper",) if options["quick"] else ("paper", "official", "tuned")
+    run(every, presets if presets else usual, root=root, as_json=as_json, **options)

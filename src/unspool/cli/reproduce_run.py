@@ -1,0 +1,111 @@
+"""Running experiments behind a screen, and telling what came of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from unspool.cli.place import check_folder
+from unspool.cli.reproduce_show import show_results
+from unspool.cli.study.file import console_for
+from unspool.cli.study.screen import StudyScreen, echo, teller
+from unspool.models.checkpoint import check_device
+from unspool.reproduce.bench import Bench, Watching
+from unspool.reproduce.depth import run_depth
+from unspool.reproduce.robust import run_robust
+from unspool.reproduce.settings import Pace, Place, Scope, model_named
+from unspool.reproduce.table2 import run_table2
+from unspool.reproduce.wide import run_grid, run_heterophily
+from unspool.study import Trial
+
+#: So many failures are printed.
+FAILURES = 5
+_RUNS = {"depth": run_depth, "robust": run_robust, "grid": run_grid, "heterophily": run_heterophily}
+
+
+def run(
+    experiments: Sequence[str], presets: Sequence[str], *, models: tuple[str, ...], datasets: tuple[str, ...], seeds: int | None,
+    epochs: int | None, most: int | None, quick: bool, out: Path, device: str | None, jobs: int | None, root: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Run experiments one after the other, each shown when it is done."""
+    if device is not None:
+        check_device(device)
+    names = tuple(model_named(name).__name__ for name in models)  # a slip of the pen is found before the work
+    scope = Scope(seeds, epochs, names, datasets, most, Pace.QUICK if quick else Pace.FULL)
+    for experiment in experiments:
+        scope.asked(experiment)
+    check_folder(out)
+    console = console_for(quiet=as_json)
+    place = Place(out, device, jobs, root, _command())
+    with Bench(place, scope, _screens(console, as_json)) as bench:
+        bench.store.retry_failed()  # a full disk or memory may have room by now
+        for experiment in experiments:
+            _one(bench, experiment, presets, console, as_json)
+        _notes(bench, console, as_json)
+    if not as_json:
+        _warn_of_short_runs(scope, console)
+        console.print(f"\ntrials are in {place.store}, results in {place.results}", markup=False)
+
+
+def _one(bench: Bench, experiment: str, presets: Sequence[str], console: Console, as_json: bool) -> None:
+    try:
+        if experiment == "table2":
+            run_table2(bench, presets)
+        else:
+            _RUNS[experiment](bench)
+    except KeyboardInterrupt:
+        console.print("interrupted: what has ended is kept; run the same command again to continue")
+        raise click.exceptions.Exit(130) from None
+    show_results(bench.place.results, experiment, presets, bench.scope, console, as_json)
+
+
+def _notes(bench: Bench, console: Console, as_json: bool) -> None:
+    """What was not run, and what failed."""
+    for name, why in bench.missing.items():
+        if as_json:
+            echo({"event": "not run", "dataset": name, "message": why})
+        else:
+            console.print(why, markup=False)
+    if as_json:
+        for message in bench.failed:
+            echo({"event": "failed", "message": message})
+    elif bench.failed:
+        console.print(f"{len(bench.failed)} kinds of trials failed:")
+        for message in bench.failed[:FAILURES]:
+            console.print(f"  {' '.join(message.split())[:300]}", markup=False)
+
+
+def _warn_of_short_runs(scope: Scope, console: Console) -> None:
+    if scope.longest is not None:
+        console.print(f"runs were cut at {scope.longest} epochs: these are not the numbers of the experiment")
+    if scope.settings is not None:
+        console.print(f"searches tried {scope.settings} settings of their space, drawn at random")
+
+
+def _screens(console: Console, as_json: bool) -> Watching:
+    """A study screen for each set of trials, under the name of the experiment."""
+
+    @contextmanager
+    def watching(title: str, trials: Sequence[Trial], before: int) -> Generator[Any]:
+        if as_json:
+            echo({"event": "start", "title": title, "trials": len(trials), "finished_before": before})
+        else:
+            there = f", {before:,} of them there already" if before else ""
+            console.print(f"{title}: {len(trials):,} trial{'s'[: len(trials) > 1]}{there}", markup=False)
+        words = teller(trials)
+        with StudyScreen(console, as_json, before, lambda trial: f"{title}: {words(trial)}") as screen:
+            yield screen.show
+
+    return watching
+
+
+def _command() -> str:
+    """What was typed, without the path of the program."""
+    return " ".join(["unspool", *sys.argv[1:]])

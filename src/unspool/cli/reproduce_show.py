@@ -1,0 +1,270 @@
+"""What experiments found, as lists in the terminal or as JSON lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from unspool import datasets
+from unspool.cli.study.file import columns, console_for
+from unspool.cli.study.screen import echo, span
+from unspool.models.preset_tables import DATASETS
+from unspool.reproduce import results
+from unspool.reproduce.cells import Cell, choose
+from unspool.reproduce.claims import Answer, accuracy_answers, counted
+from unspool.reproduce.depth import by_depth, depth_answers
+from unspool.reproduce.robust import robust_answers
+from unspool.reproduce.settings import Scope
+from unspool.reproduce.summary import Compared, compared, surpassed, tally
+from unspool.reproduce.table1 import certified
+
+_MARKS = {True: "yes", False: "no", None: ""}
+
+
+def show_datasets(root: Path | None, as_json: bool) -> None:
+    """Table 3."""
+    rows = datasets.table3(root)
+    if as_json:
+        for row in rows:
+            echo({"event": "dataset", **asdict(row)})
+        return
+    console = console_for()
+    table = columns("set", "", "nodes", "edges", "features", "classes", "why they differ")
+    for row in rows:
+        table.add_row(row.name, "printed", *_numbers(row.printed))
+        table.add_row("", "counted", *_numbers(row.counted), row.remark)
+    console.print("Table 3: the data (erratum 12)\n", markup=False)
+    console.print(table)
+    console.print()
+
+
+def show_table1(trials: int, seed: int, as_json: bool) -> bool:
+    """Table 1; whether all certificates end as documented."""
+    lines, every = certified(trials, seed)
+    good = all(certificate.as_stated for certificate in every)
+    if as_json:
+        for line in lines:
+            found = [{"statement": c.statement, "verdict": c.verdict.value, "error": c.error, "gap": c.gap, "condition": c.condition} for c in line.certificates]  # fmt: skip
+            echo({"event": "objective", "model": line.model, "objective": line.objective, "reading": line.reading, "certificates": found})  # fmt: skip
+        return good
+    console = console_for()
+    console.print("Table 1: the problem behind each model, and what became of the paper's statements about it\n")
+    for line in lines:
+        console.print(f"{line.model:8}{line.objective}\n{'':8}{line.reading}", markup=False)
+        for c in line.certificates:
+            error = "" if c.error is None else f" (error {c.error:.0e})"
+            console.print(f"{'':10}{c.statement}: {c.verdict.value} {c.condition}".rstrip() + error, markup=False)
+    as_said = sum(c.as_stated for c in every)
+    console.print(f"\n{as_said} of {len(every)} statements of the paper end as documented (unspool verify lists all)\n")
+    return good
+
+
+def show_results(
+    folder: Path, experiment: str, presets: Sequence[str], scope: Scope, console: Console, as_json: bool
+) -> None:
+    """What the results of one experiment say, about the models and datasets that were asked for."""
+    if not (folder / f"{experiment}.csv").is_file():
+        return
+    found = results.read(folder)
+    names, where = {kind.__name__ for kind in scope.kinds(experiment)}, set(scope.asked(experiment)["datasets"])
+    rows = [row for row in found.of(experiment) if row.model in names and row.dataset in where]
+    searches = [s for s in found.searches if s.experiment == experiment and s.model in names and s.dataset in where]
+    if not rows:
+        return
+    if not as_json:
+        _title(experiment, found, console)
+    show: dict[str, Callable[..., None]] = {"depth": _depth, "robust": _robust}
+    if experiment == "table2":
+        for preset in presets:
+            _table2(rows, preset, console, as_json)
+    else:
+        show.get(experiment, _plain)(rows, console, as_json)
+    if experiment == "table2":
+        searches = [s for s in searches if s.preset in presets]
+    _searches(searches, console, as_json)
+
+
+def _title(experiment: str, found: results.Results, console: Console) -> None:
+    spent = found.machine.get("experiments", {}).get(experiment, {})
+    told = (
+        f": {spent['trials']:,} trials in {span(spent['seconds'])} on {', '.join(spent['hardware'])}" if spent else ""
+    )
+    console.print(f"\n{experiment}{told}\n", markup=False)
+
+
+# -- Table 2 -----------------------------------------------------------------------------------------------------------
+
+
+def _table2(rows: Sequence[results.Record], preset: str, console: Console, as_json: bool) -> None:
+    cells = compared(rows, preset)
+    answers = accuracy_answers(rows, preset)
+    if as_json:
+        for one in cells:
+            echo({"event": "cell", **_cell_record(one.cell), "causes": [str(cause) for cause in one.causes]})
+        _echo_answers(answers)
+        return
+    if not cells:
+        return
+    console.print(f"Table 2, preset {preset}: test accuracy in per cent, mean ± standard deviation over the seeds")
+    table = columns("set", "model", "ours", "printed", "difference", "within?", "seeds")
+    for one in cells:
+        row, c = one.cell.first, one.cell
+        printed = "" if c.printed is None else f"{c.printed[0]:.2f} ± {c.printed[1]:.2f}"
+        table.add_row(row.dataset, row.model, c.text, printed, _signed(c.difference), _MARKS[c.met], str(len(c.rows)))
+    console.print(table)
+    console.print(f"\n{tally(rows, preset)}", markup=False)
+    _causes(cells, console)
+    _answers(answers, console)
+    for against in surpassed(rows, preset) if preset == "tuned" else ():
+        c = against.cell
+        console.print(
+            f"{c.first.dataset}: {c.first.model}, chosen by validation, {c.text}; the paper's best {against.paper:.2f}; "
+            f"highest published {against.best:.2f} ({against.who})", markup=False,
+        )  # fmt: skip
+
+
+def _causes(cells: Sequence[Compared], console: Console) -> None:
+    """Why cells may miss, each cause once with the cells it concerns."""
+    told: dict[str, list[str]] = {}
+    for one in cells:
+        name = f"{one.cell.first.model} on {one.cell.first.dataset}"
+        for cause in one.causes if one.causes else (None,) * (one.cell.met is False):
+            told.setdefault("no cause is known" if cause is None else str(cause), []).append(name)
+    if told:
+        console.print("cells that miss, and what may explain it:")
+    for cause, names in told.items():
+        console.print(f"  {', '.join(names)}: {cause}", markup=False)
+
+
+# -- the others --------------------------------------------------------------------------------------------------------
+
+
+def _plain(rows: Sequence[results.Record], console: Console, as_json: bool) -> None:
+    """One column for each set, the models below one another; the best mean validation score of a set is marked."""
+    _matrix(choose(rows), lambda cell: cell.first.dataset, console, as_json)
+
+
+def _depth(rows: Sequence[results.Record], console: Console, as_json: bool) -> None:
+    cells = by_depth(rows)
+    for name in dict.fromkeys(cell.first.dataset for cell in cells):
+        if not as_json:
+            console.print(f"{name}: test accuracy in per cent over depth")
+        here = sorted((c for c in cells if c.first.dataset == name), key=lambda c: c.first.depth or 0)
+        _matrix(here, lambda cell: str(cell.first.depth), console, as_json, short=True)
+    answers = [a for model in dict.fromkeys(row.model for row in rows) for a in depth_answers(rows, model)]
+    _echo_answers(answers) if as_json else _answers(answers, console)
+
+
+def _robust(rows: Sequence[results.Record], console: Console, as_json: bool) -> None:
+    cells = choose(rows, ("dataset", "variant", "model", "depth"))
+    for name in dict.fromkeys(cell.first.dataset for cell in cells):
+        if not as_json:
+            console.print(f"{name}: test accuracy in per cent on corrupted data")
+        here = [cell for cell in cells if cell.first.dataset == name]
+        _matrix(here, lambda cell: cell.first.variant if cell.first.variant else "clean", console, as_json, short=True)
+    answers = robust_answers(rows)
+    _echo_answers(answers) if as_json else _answers(answers, console)
+
+
+def _matrix(
+    cells: Sequence[Cell], column: Callable[[Cell], str], console: Console, as_json: bool, short: bool = False
+) -> None:
+    if as_json:
+        for cell in cells:
+            echo({"event": "cell", **_cell_record(cell)})
+        return
+    heads = list(dict.fromkeys(column(cell) for cell in cells))
+    table = columns("model", *heads)
+    lines: dict[str, dict[str, str]] = {}
+    for cell in cells:
+        lines.setdefault(_named(cell, cells), {})[column(cell)] = f"{cell.mean:.2f}" if short else cell.text
+    for model, held in lines.items():
+        table.add_row(model, *(held.get(head, "") for head in heads))
+    console.print(table)
+    console.print()
+
+
+def _named(cell: Cell, cells: Sequence[Cell]) -> str:
+    """The model, with its depth where the same data were given to it at several."""
+    row = cell.first
+    twins = {c.first.depth for c in cells if (c.first.model, c.first.dataset, c.first.variant) == (row.model, row.dataset, row.variant)}  # fmt: skip
+    by_column = len({(c.first.dataset, c.first.variant) for c in cells}) == 1  # depth is what the columns are
+    return row.model if len(twins) == 1 or by_column else f"{row.model} ({row.depth})"
+
+
+def _searches(searches: Sequence[results.Search], console: Console, as_json: bool) -> None:
+    """The space and the number of trials of each search, and what validation chose."""
+    if as_json:
+        for one in searches:
+            echo({"event": "search", **asdict(one)})
+        return
+    if not searches:
+        return
+    places = {name: place for place, name in enumerate(DATASETS)}
+    console.print("searched on validation data:")
+    table = columns("set", "model", "preset", "settings", "trials", "chosen", "validation")
+    for one in sorted(searches, key=lambda s: (s.preset, places.get(s.dataset, len(places)))):
+        chosen = ", ".join(f"{name} {value}" for name, value in one.chosen.items())
+        table.add_row(
+            one.dataset, one.model, one.preset, str(one.settings), str(one.trials), chosen, f"{100 * one.valid_score:.2f} %"
+        )  # fmt: skip
+    console.print(table)
+    spaces: dict[str, list[str]] = {}
+    for one in searches:
+        space = "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in one.space.items())
+        spaces.setdefault(f"{one.model} ({one.preset}): {space}", []).append(one.dataset)
+    console.print("space:")
+    for space, names in spaces.items():
+        console.print(f"  {space}, on {', '.join(dict.fromkeys(names))}", markup=False)
+
+
+def _answers(answers: Sequence[Answer], console: Console) -> None:
+    """One line for each comparison, then each claim counted; p-values are corrected for the number of comparisons."""
+    if not answers:
+        return
+    table = columns("claim", "set", "first", "second", "difference", "95 % interval", "p (Holm)", "pairs", "verdict")
+    for one in answers:
+        c = one.comparison
+        p = c.p_value if c.corrected is None else c.corrected
+        ends = f"{100 * c.low:+.2f} to {100 * c.high:+.2f}"
+        table.add_row(
+            one.sentence, one.dataset, *c.names, f"{100 * c.difference:+.2f}", ends, f"{p:.2g}", str(c.n), one.verdict.value
+        )  # fmt: skip
+    console.print("\npaired tests (the same seeds and splits on both sides):")
+    console.print(table)
+    for count in counted(answers):
+        console.print(str(count), markup=False)
+    console.print()
+
+
+def _echo_answers(answers: Sequence[Answer]) -> None:
+    for one in answers:
+        c = one.comparison
+        echo({
+            "event": "answer", "sentence": one.sentence, "dataset": one.dataset, "verdict": one.verdict.value, "a": c.a.model,
+            "b": c.b.model, "difference": c.difference, "low": c.low, "high": c.high, "p_value": c.p_value,
+            "corrected": c.corrected, "pairs": c.n,
+        })  # fmt: skip
+
+
+def _cell_record(cell: Cell) -> dict[str, Any]:
+    row = cell.first
+    return {
+        "experiment": row.experiment, "dataset": row.dataset, "variant": row.variant, "model": row.model, "preset": row.preset,
+        "depth": row.depth, "mean": cell.mean, "std": 100 * cell.test.std, "validation": 100 * cell.valid.mean,
+        "seeds": len(cell.rows), "printed": None if cell.printed is None else list(cell.printed),
+        "difference": cell.difference, "within": cell.met,
+    }  # fmt: skip
+
+
+def _signed(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:+.2f}"
+
+
+def _numbers(values: Sequence[int | None] | None) -> list[str]:
+    return ["–"] * 4 if values is None else ["–" if v is None else f"{v:,}" for v in values]

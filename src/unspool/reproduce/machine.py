@@ -1,0 +1,97 @@
+"""What the results were made with: hardware, versions, date, and seconds, trials and commands of each experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unspool.reproduce.results import MACHINE, write_machine
+
+
+def facts(device: str | None = None) -> dict[str, Any]:
+    """Hardware and versions; no names of machines.
+
+    Example:
+        >>> sorted(facts("cpu"))
+        ['cores', 'date', 'hardware', 'memory_gb', 'python', 'torch', 'unspool']
+    """
+    from unspool import __version__
+
+    gpu = torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda")
+    return {
+        "hardware": torch.cuda.get_device_name() if gpu else _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": _memory(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "unspool": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+class Timer:
+    """Adds the time of a run to ``machine.json`` when it ends, however it ends.
+
+    Seconds of several runs are added up where trials were trained; a run that only reads the store counts nothing.
+    """
+
+    def __init__(self, bench: Any, experiment: str, began: float) -> None:
+        self.bench, self.experiment, self.began, self.before = bench, experiment, began, bench.trained
+
+    def __enter__(self) -> Timer:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        bench, place = self.bench, self.bench.place
+        held, here = read_machine(place.results), facts(place.device)
+        known: dict[str, Any] = held.get("experiments", {})
+        trained = bench.trained - self.before
+        old = known.get(self.experiment, {"trials": 0, "seconds": 0.0, "hardware": [], "commands": []})
+        if trained or not old["commands"]:
+            known[self.experiment] = {
+                "trials": old["trials"] + trained,
+                "seconds": round(old["seconds"] + time.monotonic() - self.began, 1),
+                # Runs into one folder may come from several machines.
+                "hardware": _with(old["hardware"], here["hardware"]),
+                "commands": _with(old["commands"], place.command),
+            }
+        absent = {name: why for name, why in held.get("not_run", {}).items() if name not in bench.found}
+        write_machine(place.results, {**here, "experiments": known, "not_run": {**absent, **bench.missing}})
+
+
+def _with(old: list[str], new: str) -> list[str]:
+    return list(dict.fromkeys([*old, new] if new else old))
+
+
+def read_machine(folder: Path) -> dict[str, Any]:
+    """What ``machine.json`` holds; nothing where there is none.
+
+    Example:
+        >>> read_machine(Path("nowhere"))
+        {}
+    """
+    file = folder / MACHINE
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor()
+        return name if name else platform.machine()
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (AttributeError, ValueError, OSError):
+        return None

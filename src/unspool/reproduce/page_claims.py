@@ -1,0 +1,56 @@
+"""The paper's claims on the page: paired tests on our own trials, counted and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unspool.report import Block, Column, Folded, Mark, Paragraph, Table, Tone
+from unspool.report import Cell as Shown
+from unspool.reproduce.claims import Answer, Verdict, counted
+from unspool.reproduce.page_cells import called, signed
+
+_TONES = {Verdict.HOLDS: Tone.BETTER, Verdict.FAILS: Tone.WORSE, Verdict.OPEN: Tone.NEAR}
+
+
+def answers_blocks(answers: Sequence[Answer], name: str) -> list[Block]:
+    """A line for each claim, and every comparison behind a fold; nothing without answers.
+
+    Args:
+        answers: to any number of claims.
+        name: what the comparisons are about, for the line that opens them.
+
+    Example:
+        >>> answers_blocks([], "depth")
+        []
+    """
+    if not answers:
+        return []
+    lines: list[Block] = [
+        _counted(str(count.sentence), count.holds, count.fails, count.open) for count in counted(answers)
+    ]
+    return [*lines, Folded(f"The paired tests behind this: {name}", [comparisons(answers, name)])]
+
+
+def comparisons(answers: Sequence[Answer], name: str) -> Table:
+    """One row for each comparison, with its interval and corrected p-value."""
+    words = ("claim", "dataset", "first", "second")
+    heads = [*(Column(n, numbers=False) for n in words), "difference", "from", "to", "p (Holm)", "pairs"]
+    caption = f"Paired tests, {name}: difference of mean test accuracy in points, with its 95 % interval"
+    return Table(caption, [*heads, Column("the claim", numbers=False)], [_row(answer) for answer in answers])
+
+
+def _counted(sentence: str, holds: int, fails: int, unsure: int) -> Paragraph:
+    every = holds + fails + unsure
+    tone = Tone.BETTER if holds == every else Tone.WORSE if fails else Tone.NEAR
+    told = f"holds in {holds} of {every} comparisons, fails in {fails}, cannot be told in {unsure}"
+    return Paragraph([f"“{sentence}”: ", Mark(told, tone), " (paired by seed, p < 0.05 after Holm's correction)."])
+
+
+def _row(answer: Answer) -> list[str | Shown]:
+    found = answer.comparison
+    p = found.p_value if found.corrected is None else found.corrected
+    data, _, variant = answer.dataset.partition(" ")
+    points = [Shown(signed(100 * v), 100 * v) for v in (found.difference, found.low, found.high)]
+    where = " ".join(filter(None, (called(data), variant)))
+    numbers = [*points, Shown("< 0.0001" if p < 1e-4 else f"{p:.2g}", p), Shown(str(found.n), float(found.n))]
+    return [answer.sentence, where, *found.names, *numbers, Shown(answer.verdict.value, tone=_TONES[answer.verdict])]

@@ -1,0 +1,185 @@
+"""Depth and robustness on the page: curves with their spread, and the numbers behind them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from unspool.report import Block, Column, Figure, Folded, Heading, Paragraph, Table
+from unspool.report import Cell as Shown
+from unspool.report.figure import MISSING, can_draw
+from unspool.report.text import shown
+from unspool.reproduce.cells import Cell, choose
+from unspool.reproduce.depth import depth_answers
+from unspool.reproduce.page_cells import NAMES, ORDER, called, distinct
+from unspool.reproduce.page_claims import answers_blocks
+from unspool.reproduce.page_lines import Key, Line, lines_panel
+from unspool.reproduce.results import Record
+from unspool.reproduce.robust import robust_answers
+
+#: The model that Figure 1 of the paper is about.
+ABOUT = "UGDGNN"
+
+#: The kinds of damage: a heading, and the name of the axis.
+KINDS = {
+    "features": ("Features of some nodes replaced by those of others", "nodes with foreign features (%)"),
+    "noise": ("Features of some nodes replaced by noise", "nodes with noise for features (%)"),
+    "edges": ("Random edges added", "edges added (%)"),
+}
+
+
+def depth(rows: Sequence[Record]) -> list[Block]:
+    """Accuracy by number of layers: a panel for each dataset, and the depth at which UGDGNN is best and good enough."""
+    cells = choose([r for r in rows if r.depth is not None], ("dataset", "variant", "model", "preset", "depth"))
+    if not cells:
+        return [Paragraph(["Not run yet: unspool reproduce depth"])]
+    words = (
+        'The paper says of its Figure 1 that depth "can help to improve the classification performance" and that '
+        '"a small number of layers suffices", 4 to 10. Settings are those of Table 2, not tuned again for each depth.'
+    )
+    by_data = {data: _lines(cells, data, _layers) for data in distinct((c.first.dataset for c in cells), NAMES)}
+    blocks: list[Block] = [Paragraph([words]), *_figure(by_data, "depth", "layers K", _by_doubling, ABOUT)]
+    if any(line.name == ABOUT for lines in by_data.values() for line in lines):
+        blocks.append(enough(by_data))
+    blocks += answers_blocks(depth_answers(rows), "depth")
+    return [*blocks, Folded("The numbers of these curves", [_numbers(by_data, "K", "by depth")])]
+
+
+def enough(by_data: dict[str, list[Line]], model: str = ABOUT) -> Table:
+    """Where a model is best, and how few layers come within half a point of that.
+
+    Example:
+        >>> line = Line("UGDGNN", (1.0, 2.0, 4.0, 8.0), (75.0, 80.0, 83.0, 83.2), (0.5, 0.5, 0.5, 0.5))
+        >>> print(enough({"cora": [line]}).markdown().splitlines()[-1])
+        | Cora | 75.00 | 83.20 | 8 | 4 | +8.20 |
+    """
+    heads = ["one layer", "best", "at K", "smallest K within 0.5 points of it", "depth gains"]
+    rows: list[list[str | Shown]] = []
+    for data, lines in by_data.items():
+        for line in lines:
+            if line.name == model:
+                top = max(line.mean)
+                at = line.where[line.mean.index(top)]
+                least = next(k for k, mean in zip(line.where, line.mean, strict=True) if mean >= top - 0.5)
+                gain = top - line.mean[0]
+                cells = [_number(line.mean[0], 2), _number(top, 2), _number(at, 0), _number(least, 0)]
+                rows.append([called(data), *cells, Shown(f"+{shown(gain, 2)}", gain)])
+    caption = f"{model} by depth. The best depth is read off test scores, to describe the curve, not to choose a model"
+    return Table(caption, [Column("dataset", numbers=False), *heads], rows)
+
+
+def robust(rows: Sequence[Record]) -> list[Block]:
+    """Accuracy under growing damage, a panel for each dataset and kind of damage."""
+    found = choose(rows, ("dataset", "variant", "model", "preset", "depth"))
+    cells = [c for c in found if damage(c.first.variant) is not None]
+    if not cells:
+        return [Paragraph(["Not run yet: unspool reproduce robust"])]
+    words = (
+        "Some nodes have their features replaced, or the graph gets random edges. The paper argues from the objective that "
+        "AirGNN's ℓ2,1 fidelity bears this better than the ℓ2 fidelity of its twins. Bands are one standard deviation."
+    )
+    blocks: list[Block] = [Paragraph([words]), *answers_blocks(robust_answers(rows), "robustness")]
+    kinds = list(dict.fromkeys(kind for c in cells if (kind := _kind(c))))
+    for kind in kinds:
+        own = [c for c in cells if _kind(c) in (kind, "")]
+        by_data = {
+            data: _lines(own, data, _share, _deeper(own, data))
+            for data in distinct((c.first.dataset for c in own), NAMES)
+        }
+        title, across = KINDS.get(kind, (kind.capitalize(), f"{kind} (%)"))
+        blocks += [Heading(title), *_figure(by_data, f"robust{kinds.index(kind)}", across, None, None)]
+        blocks.append(Folded(f"The numbers of these curves: {kind}", [_numbers(by_data, "%", f"under damaged {kind}")]))
+    return blocks
+
+
+def damage(variant: str) -> tuple[str, float] | None:
+    """What a variant says: which kind of damage, and how many per cent; None if it says neither.
+
+    Example:
+        >>> damage("features 30 %"), damage(""), damage("shuffled")
+        (('features', 30.0), ('', 0.0), None)
+    """
+    if not variant:
+        return "", 0.0
+    found = re.fullmatch(r"(.+?)\s+(\d+(?:\.\d+)?)\s*%", variant)
+    return None if found is None else (found.group(1), float(found.group(2)))
+
+
+# -- inside ------------------------------------------------------------------------------------------------------------
+
+
+def _kind(cell: Cell) -> str:
+    found = damage(cell.first.variant)
+    return "" if found is None else found[0]
+
+
+def _share(cell: Cell) -> float:
+    found = damage(cell.first.variant)
+    return 0.0 if found is None else found[1]
+
+
+def _layers(cell: Cell) -> float:
+    return float(cell.first.depth or 0)
+
+
+def _deeper(cells: Sequence[Cell], data: str) -> set[tuple[str, int]]:
+    """Models that were run at a second, larger depth, and whose curves must say so."""
+    own = {(c.first.model, c.first.depth) for c in cells if c.first.dataset == data and c.first.depth is not None}
+    least: dict[str, int] = {}
+    for model, layers in own:
+        least[model] = min(layers, least.get(model, layers))
+    return {(model, layers) for model, layers in own if layers > least[model]}
+
+
+def _lines(cells: Iterable[Cell], data: str, where: Any, deep: Collection[tuple[str, int]] = ()) -> list[Line]:
+    """The curves of one dataset; a model that was run with several presets or depths is told apart by them."""
+    own = [c for c in cells if c.first.dataset == data and not math.isnan(c.mean)]
+    several = len({c.first.preset for c in own}) > 1
+    groups: dict[str, dict[float, Cell]] = {}
+    for cell in own:
+        name = f"{cell.first.model}, {cell.first.preset}" if several else cell.first.model
+        name += f", {cell.first.depth} layers" if (cell.first.model, cell.first.depth) in deep else ""
+        groups.setdefault(name, {})[where(cell)] = cell
+    made: list[Line] = []
+    for name in distinct(groups, ORDER):
+        points = sorted(groups[name].items())
+        around = [None if math.isnan(c.test.std) else 100 * c.test.std for _, c in points]
+        made.append(Line(name, tuple(k for k, _ in points), tuple(c.mean for _, c in points), tuple(around)))
+    return made
+
+
+def _figure(by_data: dict[str, list[Line]], name: str, across: str, shape: Any, banded: str | None) -> list[Block]:
+    if not can_draw():
+        return [Paragraph([MISSING], "warning")]
+    models = distinct((line.name for lines in by_data.values() for line in lines), ORDER)
+    panels = [
+        lines_panel(f"{name}-{k}", called(data), across, lines, banded=banded, shape=shape)
+        for k, (data, lines) in enumerate(by_data.items())
+    ]
+    words = "Mean test accuracy over seeds; bands are one standard deviation"
+    return [Key(models), Figure(panels, f"{words}, drawn for {banded} only." if banded else f"{words}.")]
+
+
+def _numbers(by_data: dict[str, list[Line]], head: str, what: str) -> Table:
+    where = sorted({k for lines in by_data.values() for line in lines for k in line.where})
+    columns = [*(Column(n, numbers=False) for n in ("dataset", "model")), *(f"{head} = {k:g}" for k in where)]
+    rows: list[list[str | Shown]] = [
+        [called(data), line.name, *(_number(line.at(k), 2) for k in where)]
+        for data, lines in by_data.items()
+        for line in lines
+    ]
+    return Table(f"Mean test accuracy (%) {what}", columns, rows)
+
+
+def _number(value: float | None, digits: int) -> Shown:
+    return Shown(shown(value, digits), value)
+
+
+def _by_doubling(axis: Any) -> None:
+    """Depths grow by doubling, and are written as they are."""
+    ticks = [1, 2, 4, 8, 16, 32, 64]
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, [str(k) for k in ticks])
+    axis.minorticks_off()

@@ -1,0 +1,122 @@
+"""The paper's statements on the page: Table 1 with its certificates, all certificates, errata, and Table 3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from unspool.datasets.statistics import Row
+from unspool.models import MODELS
+from unspool.report import Block, Column, Folded, Paragraph, Table, Tone
+from unspool.report import Cell as Shown
+from unspool.report.table import Formula
+from unspool.report.text import counted
+from unspool.theory import Certificate, Verdict
+
+#: What the propagation of each model computes, as in Table 1 of the paper.
+LAYERS = {
+    "SGC": "Aᴷ X W", "PPNP": "γ (I − (1−γ) A)⁻¹ X", "APPNP": "H ← (1−γ) A H + γ X, K times", "JKNet": "Σ Aᵏ X Wₖ",
+    "GPRGNN": "Σ γₖ Aᵏ X", "GCN": "H ← ReLU(A H Wₖ), K times", "GCNII": "H ← ReLU((ζ A H + (1−ζ) X)(ξ Wₖ + (1−ξ) I)), K times",
+    "AirGNN": "hᵢ ← xᵢ + ReLU(1 − (1−γ) / (2γ ‖[AH]ᵢ − xᵢ‖)) ([AH]ᵢ − xᵢ), K times", "UGDGNN": "Σ γₖ Aᵏ X (ζₖ I + ξₖ Wₖ)",
+}  # fmt: skip
+
+#: The errata in a sentence each; docs/errata.md has them in full, under the same numbers.
+ERRATA = (
+    "The expansions of GPRGNN and JKNet pair the wrong layer with the wrong hop.",
+    '"Equivalent to an unrolled network" holds only where the hop coefficients sum to the identity; otherwise a linear map follows.',
+    "APPNP's coefficients in the vertex and spectral lists are not those of APPNP.",
+    "Eq. (5) is a gradient step only for symmetric T; a free weight matrix is a relaxation.",
+    "Of the two step sizes that AirGNN's proof names, only 1/(2β) gives the model.",
+    "GCNII's regulariser carries no β, and its last two hop coefficients are always equal.",
+    "T_β acts on channels and cannot weigh edges.",
+    "The limit of SGC depends on where it starts; the problems behind SGC and GCN may have no minimiser.",
+    "Table 2 itself contradicts two remarks about it: GPRGNN above APPNP everywhere, learnt filters above fixed ones.",
+    "Index ranges that start at 1 must start at 0.",
+    '"A smaller γ is smoother" fails for APPNP on signals with negative eigenvalues.',
+    "Table 3 counts repeated links and loops as edges, and the largest component of Photo.",
+    "JKNet with square matrices and UGDGNN are the same functions.",
+)
+
+
+def table1(certificates: Sequence[Certificate]) -> list[Block]:
+    """Each model with its layers, its problem as our objects print it, and what its certificate found."""
+    heads = [Column(n, numbers=False) for n in ("model", "propagation", "denoising problem", "certificate")]
+    rows: list[list[str | Shown]] = []
+    for kind in MODELS:
+        name = kind.__name__
+        if name in LAYERS:
+            own = [c for c in certificates if re.fullmatch(rf"Proposition \d+, {name}", c.name)]
+            rows.append([name, LAYERS[name], Formula(str(kind(2, 2).objective)), _first(own)])
+    words = "Problems are printed by the objects that train, with their default settings. H is the signal that is sought, X the encoded features, B the incidence matrix."
+    return [Paragraph([words]), Table("Table 1: models and the problems behind them", heads, rows)]
+
+
+def claims(certificates: Sequence[Certificate], trials: int) -> list[Block]:
+    """All certificates, and the errata with those that show them."""
+    right = sum(c.as_stated for c in certificates)
+    words = (
+        f"Every statement is put to the test in float64 at {counted(trials, 'random setting')} (unspool verify). "
+        f"{right} of {len(certificates)} end as documented."
+    )
+    names = ("where", "statement", "verdict", "condition or counter-example")
+    heads = [*(Column(n, numbers=False) for n in names), "error", "gap", Column("as documented", numbers=False)]
+    table = Table(
+        f"{counted(len(certificates), 'certificate')}; error: largest deviation where a claim should hold; gap: size of the counter-example, or of the claim without its condition",
+        heads,
+        [_certificate(c) for c in certificates],
+    )
+    return [Paragraph([words]), errata(certificates), Folded("All certificates", [table])]
+
+
+def errata(certificates: Sequence[Certificate]) -> Table:
+    """The slips of the paper, numbered as in docs/errata.md.
+
+    Example:
+        >>> len(errata([]).rows)
+        13
+    """
+    heads = ["erratum", Column("what is wrong", numbers=False), Column("what the certificates find", numbers=False)]
+    rows: list[list[str | Shown]] = []
+    for number, words in enumerate(ERRATA, 1):
+        shown_by = [c for c in certificates if re.search(rf"erratum {number}\b", c.name, re.I)]
+        told = "; ".join(_found(c) for c in shown_by)
+        rows.append([Shown(str(number), float(number)), words, told])
+    return Table("Errata of the paper", heads, rows)
+
+
+def table3(rows: Sequence[Row]) -> list[Block]:
+    """Sizes of the datasets, counted, and what is printed where that differs."""
+    heads = [Column("dataset", numbers=False), "nodes", "edges", "features", "classes", Column("remark", numbers=False)]
+    made = [[row.name, *(_count(row, k) for k in range(4)), row.remark] for row in rows]
+    words = "Edges are distinct pairs of neighbours, without self-loops. Sets whose files are not on the machine that wrote this page stay blank."
+    return [Paragraph([words]), Table("Table 3: sizes of the datasets, counted and printed", heads, made)]
+
+
+def _first(own: Sequence[Certificate]) -> str | Shown:
+    if not own:
+        return Shown("not tested", tone=Tone.QUIET)
+    words = "; ".join(_found(c) for c in own)
+    return Shown(words, tone=None if all(c.as_stated for c in own) else Tone.WORSE)
+
+
+def _found(c: Certificate) -> str:
+    more = {Verdict.HOLDS: "", Verdict.HOLDS_WHEN: f" {c.condition}", Verdict.FAILS: f": {c.example}"}
+    return c.verdict.value + more[c.verdict]
+
+
+def _certificate(c: Certificate) -> list[str | Shown]:
+    detail = c.example if c.verdict is Verdict.FAILS else c.condition
+    fine = Shown("yes") if c.as_stated else Shown("no", tone=Tone.WORSE)
+    return [c.name, c.statement, c.verdict.value, detail, _power(c.error), _power(c.gap), fine]
+
+
+def _power(value: float | None) -> Shown:
+    return Shown("–" if value is None else f"{value:.1e}".replace("-", "−"), value)
+
+
+def _count(row: Row, place: int) -> Shown:
+    printed, found = row.printed[place], None if row.counted is None else row.counted[place]
+    if found == printed:
+        return Shown(f"{found:,}\nas printed", float(printed))
+    told = "–" if found is None else f"{found:,}"
+    return Shown(f"{told}\nprinted {printed:,}", found, None if found is None else Tone.WORSE)

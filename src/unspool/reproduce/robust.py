@@ -1,0 +1,139 @@
+"""Robustness: the ℓ2,1 fidelity against its ℓ2 twin on corrupted data.
+
+The paper argues from the objective that AirGNN, whose fidelity is a sum of row lengths and not of their squares, forgives rows
+that are far off. Here features and edges are corrupted, for training and testing alike, and models with the settings of Table 2
+are trained on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from unspool.datasets import Dataset
+from unspool.reproduce.bench import Bench, Item
+from unspool.reproduce.cells import Cell, choose
+from unspool.reproduce.claims import Answer, compare_cells, corrected
+from unspool.reproduce.corrupt import Kind, corrupt
+from unspool.reproduce.results import Record
+from unspool.reproduce.settings import read_settings
+from unspool.reproduce.table2 import check_sets, chosen_settings
+from unspool.study import Trial
+
+
+def run_robust(bench: Bench) -> list[Record]:
+    """Train on clean and on corrupted data, and keep the results in ``robust.csv``."""
+    how = bench.scope.asked("robust")
+    check_sets(how["datasets"])
+    kept: list[Record] = []
+    with bench.timed("robust"):
+        for name in how["datasets"]:
+            data = bench.data(name)
+            if data is None:
+                continue
+            chosen = chosen_settings(bench, "robust", data, bench.scope.kinds("robust"), "paper", how["seeds"]).chosen
+            trials = [*chosen.values(), *_converged(chosen, how)]
+            rows: list[Record] = []
+            for kind, share in variants(how):
+                rows += _trained(bench, data, trials, kind, share, how)
+            bench.keep("robust", rows)
+            kept += rows
+    return kept
+
+
+def variants(how: dict[str, Any]) -> list[tuple[Kind, int]]:
+    """What is done to the data: every kind with every share; clean data once.
+
+    Example:
+        >>> [variant(*one) for one in variants({"kinds": ["features", "edges"], "shares": [0, 10]})]
+        ['', 'features 10 %', 'edges 10 %']
+    """
+    kinds = [Kind(word) for word in how["kinds"]]
+    worse = [(kind, share) for kind in kinds for share in how["shares"] if share]
+    return [(kinds[0], 0), *worse] if 0 in how["shares"] else worse
+
+
+def variant(kind: Kind, share: int) -> str:
+    """A corruption in words; nothing for clean data."""
+    return f"{kind.value} {share} %" if share else ""
+
+
+def _converged(chosen: dict[str, Trial], how: dict[str, Any]) -> list[Trial]:
+    """Robust models near their minimiser, as twins of PPNP."""
+    wanted = {(name, depth) for name, depth, _ in how["pairs"] if depth}
+    return [
+        replace(chosen[name], settings={**chosen[name].settings, "depth": depth})
+        for name, depth in sorted(wanted)
+        if name in chosen and chosen[name].settings.get("depth") != depth
+    ]
+
+
+def _trained(
+    bench: Bench, data: Dataset, trials: Sequence[Trial], kind: Kind, share: int, how: dict[str, Any]
+) -> list[Record]:
+    rows: list[Record] = []
+    draws = how["draws"] if share else 1  # clean data are the same in every draw
+    for normalise in sorted({trial.normalise_rows for trial in trials}):
+        # Trap: noise has negative entries, and rows that are scaled to sum 1 after it would be another corruption.
+        base = data.row_normalised() if normalise else data
+        mine = [replace(trial, normalise_rows=False) for trial in trials if trial.normalise_rows is normalise]
+        for draw in range(min(draws, how["seeds"])):
+            seeds = range(draw, how["seeds"], draws)
+            items = [Item(replace(trial, seed=seed), "paper") for trial in mine for seed in seeds]
+            done = bench.train("robust", corrupt(base, kind, share / 100, draw), items, variant(kind, share))
+            rows += [one.record for one in done]
+    return rows
+
+
+def robust_answers(rows: Sequence[Record]) -> list[Answer]:
+    """Whether the robust model of each pair loses less than its twin from clean to corrupted data.
+
+    What is compared is each seed's loss of accuracy, so a model that is better on clean data has no advantage. P-values are corrected
+    over all corruptions of a pair (Holm).
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> lost = {("AirGNN", ""): 0.0, ("APPNP", ""): 0.0, ("AirGNN", "edges 50 %"): 0.02, ("APPNP", "edges 50 %"): 0.2}
+        >>> rows = [
+        ...     example_record(s, experiment="robust", model=m, variant=v, depth=10, test_score=0.8 - x - 0.001 * (s * len(m) % 4))
+        ...     for (m, v), x in lost.items() for s in range(5)
+        ... ]
+        >>> [(answer.dataset, answer.verdict.value) for answer in robust_answers(rows)]
+        [('cora (edges 50 %)', 'holds')]
+    """
+    found = {(c.first.dataset, c.first.variant, c.first.model, c.first.depth): c for c in choose(rows, _BY)}
+    answers: list[Answer] = []
+    for robust, depth, twin in read_settings("robust")["pairs"]:
+        sentence = f"{robust}{f' of depth {depth}' if depth else ''} loses less than {twin}"
+        some = [c for (_, v, m, _), c in found.items() if v and m == robust and _is_depth(c, depth)]
+        each: list[Answer] = []
+        for cell in some:
+            a, b = _lost(cell, found, robust), _lost_by(cell, found, twin)
+            each += compare_cells(sentence, a, b) if a is not None and b is not None else []
+        answers += corrected(each)
+    return answers
+
+
+_BY = ("dataset", "variant", "model", "depth")
+
+
+def _is_depth(cell: Cell, depth: int) -> bool:
+    converged = read_settings("robust")["converged"]
+    return cell.first.depth == depth if depth else cell.first.depth != converged
+
+
+def _lost_by(cell: Cell, found: dict[Any, Cell], twin: str) -> Cell | None:
+    there = (cell.first.dataset, cell.first.variant, twin)
+    other = next((c for key, c in found.items() if key[:3] == there), None)
+    return None if other is None else _lost(other, found, twin)
+
+
+def _lost(cell: Cell, found: dict[Any, Cell], model: str) -> Cell | None:
+    """The cell with differences to clean data in the place of test scores, seed by seed."""
+    clean = found.get((cell.first.dataset, "", model, cell.first.depth))
+    if clean is None:
+        return None
+    before = {row.seed: row.test_score for row in clean.rows}
+    rows = [replace(row, test_score=row.test_score - before[row.seed]) for row in cell.rows if row.seed in before]
+    return Cell(tuple(rows)) if rows else None

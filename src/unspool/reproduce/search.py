@@ -1,0 +1,155 @@
+"""Settings that are searched for: all of them on a few seeds, the best on all seeds, chosen on validation alone."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from unspool import study
+from unspool.datasets import Dataset
+from unspool.models import Model
+from unspool.reproduce.bench import Bench, Item
+from unspool.reproduce.cells import Cell, ranked
+from unspool.reproduce.results import Record, Search
+from unspool.study import Trial
+from unspool.study.search.words import PLAN, signature
+from unspool.train import Select, Stop
+
+_CHOICES: dict[str, dict[str, Any]] = {
+    "select": {"loss": Select.VALIDATION_LOSS, "accuracy": Select.VALIDATION_ACCURACY, "last": Select.LAST},
+    "stop": {choice.name.lower(): choice for choice in Stop},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The settings that are tried for one cell, as trials with seed 0.
+
+    Attributes:
+        model: the class.
+        preset: under which name the cell stands in the results.
+        trials: one for each setting.
+        space: the values of each setting, for people.
+
+    Example:
+        >>> import unspool as us
+        >>> few = candidates(us.models.SGC, "cora", "tuned", {"rate": [0.01, 0.05], "teleport": [0.1]}, {"epochs": 20})
+        >>> len(few.trials), dict(few.space)
+        (2, {'rate': [0.01, 0.05]})
+    """
+
+    model: type[Model]
+    preset: str
+    trials: tuple[Trial, ...]
+    space: Mapping[str, Sequence[Any]]
+
+    def fewer(self, most: int | None) -> Candidates:
+        """At most so many of them, drawn by their fingerprints: the same ones each time."""
+        if most is None or len(self.trials) <= most:
+            return self
+        drawn = sorted(self.trials, key=lambda trial: trial.key("draw"))[:most]
+        return replace(self, trials=tuple(drawn))
+
+
+def candidates(
+    model: type[Model], dataset: str, preset: str, space: Mapping[str, Any], fixed: Mapping[str, Any] | None = None,
+    start: str = "paper",
+) -> Candidates:  # fmt: skip
+    """Every combination of a space, as far as the model knows its words.
+
+    Args:
+        model: the class.
+        dataset: its name; ``start`` is the preset that everything else comes from.
+        preset: under which name results are kept.
+        space: lists of values by name; choices of the model as words (``channels = ["classes", "hidden"]``).
+        fixed: what is the same in all settings.
+    """
+    known = {name: list(values) for name, values in space.items() if name in PLAN or name in signature(model).names}
+    words = {name: [_meant(model, name, value) for value in values] for name, values in known.items()}
+    same = {name: _meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
+    trials = study.grid(model, seed=0, preset=start, **{**same, **words}).trials(dataset)
+    return Candidates(model, preset, tuple(trials), known)
+
+
+def paper_candidates(model: type[Model], dataset: str) -> Candidates:
+    """The grid that the paper searched.
+
+    Example:
+        >>> import unspool as us
+        >>> len(paper_candidates(us.models.UGDGNN, "cora").trials)
+        81
+    """
+    space = study.paper_grid(model, seed=0)
+    words = [dict(words) for part in space.parts for words in part.settings]
+    told = {
+        name: list(dict.fromkeys(one[name] for one in words)) for name in words[0] if name not in ("preset", "stop")
+    }
+    varied = {name: values for name, values in told.items() if len(values) > 1}
+    return Candidates(model, "grid", tuple(space.trials(dataset)), varied)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What searches on one dataset found: the records of the finalists, the searches, and the chosen trials by model."""
+
+    rows: list[Record]
+    searches: list[Search]
+    chosen: dict[str, Trial]
+
+
+def search(
+    bench: Bench, experiment: str, data: Dataset, sought: Sequence[Candidates], *, seeds: int, first_seeds: int, finalists: int
+) -> Found:  # fmt: skip
+    """Search for the settings of several cells on one dataset at once.
+
+    All settings are run with the first few seeds; the best by mean validation score with all seeds; and the best of these by
+    mean validation score over all seeds is chosen.
+    """
+    few = [one.fewer(bench.scope.settings) for one in sought]
+    first = range(min(first_seeds, seeds))
+    tried = bench.train(experiment, data, [_item(t, c.preset, s) for c in few for t in c.trials for s in first])
+    trials = {done.record.setting: done.item.trial for done in tried}
+    best = [cell for c in few for cell in _finalists([done.record for done in tried], c, finalists)]
+    kept = [_item(trials[c.first.setting], c.first.preset, seed) for c in best for seed in range(seeds)]
+    rows = [done.record for done in bench.train(experiment, data, kept)]
+    found = Found(rows, [], {})
+    for one in few:
+        final = _finalists(rows, one, 1)
+        if final:  # else every trial failed, and the bench says why
+            found.chosen[one.model.__name__] = trials[final[0].first.setting]
+            more = (seeds - len(first)) * min(finalists, len(one.trials))
+            found.searches.append(_search(final[0], one, len(one.trials) * len(first) + more))
+    return found
+
+
+def _finalists(rows: Sequence[Record], one: Candidates, many: int) -> list[Cell]:
+    mine = [row for row in rows if row.model == one.model.__name__ and row.preset == one.preset]
+    return ranked(mine)[:many]
+
+
+def _item(trial: Trial, preset: str, seed: int) -> Item:
+    return Item(replace(trial, seed=seed), preset)
+
+
+def _search(cell: Cell, one: Candidates, many: int) -> Search:
+    row = cell.first
+    plain = {"rate": row.rate, "decay": row.decay, "dropout": row.dropout, "depth": row.depth}
+    held = {**row.settings, **{name: value for name, value in plain.items() if value is not None}}
+    chosen = {name: held[name] for name in one.space if name in held}
+    space = {name: list(values) for name, values in one.space.items()}
+    return Search(
+        row.experiment, row.dataset, row.variant, row.model, row.preset, len(one.trials), many, space, chosen,
+        cell.valid.mean, len(cell.rows),
+    )  # fmt: skip
+
+
+def _meant(model: type[Model], name: str, value: Any) -> Any:
+    """A word of a data file as the choice that it means."""
+    if name in _CHOICES and isinstance(value, str):
+        return _CHOICES[name][value.lower()]
+    parameter = inspect.signature(model).parameters.get(name)
+    default = None if parameter is None else parameter.default
+    return type(default)[value.upper()] if isinstance(default, Enum) and isinstance(value, str) else value

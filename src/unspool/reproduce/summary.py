@@ -1,0 +1,121 @@
+"""The tables as plain records, for terminals, JSON lines and reports alike: ours, printed, difference, within?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unspool.models import preset as preset_of
+from unspool.models.preset_tables import ACCURACY, DATASETS, printed_accuracy
+from unspool.reproduce.causes import Cause, causes_of
+from unspool.reproduce.cells import Cell, choose
+from unspool.reproduce.results import Record
+from unspool.reproduce.settings import model_named, read_settings
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A cell beside what the paper prints.
+
+    Attributes:
+        cell: ours.
+        causes: what is known about a deviation; empty where the cell meets the printed one or none is printed.
+    """
+
+    cell: Cell
+    causes: tuple[Cause, ...]
+
+
+def compared(rows: Sequence[Record], preset: str) -> list[Compared]:
+    """The cells of one preset, dataset by dataset in the order of the paper.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> low = [example_record(seed, model="GCNII", test_score=0.80) for seed in range(3)]
+        >>> found = compared(low, "paper")[0]
+        >>> found.cell.met, found.causes[0].model
+        (False, 'GCNII')
+    """
+    cells = choose(row for row in rows if row.preset == preset and not row.variant)
+    places = {name: place for place, name in enumerate(DATASETS)}
+    ordered = sorted(cells, key=lambda cell: places.get(cell.first.dataset, len(places)))
+    return [Compared(c, _causes(c) if c.met is False else ()) for c in ordered]
+
+
+def _causes(cell: Cell) -> tuple[Cause, ...]:
+    """What may explain a miss; a run that was cut short explains itself."""
+    row = cell.first
+    most, wanted = row.settings.get("epochs"), _epochs(row)
+    if most is not None and most < wanted:
+        cut = f"cut at {most} epochs of {wanted}"
+        return (Cause(row.model, row.dataset, row.preset, cut, "run it without --epochs and --quick"),)
+    return causes_of(row.model, row.dataset, row.preset)
+
+
+def _epochs(row: Record) -> int:
+    """How many epochs the preset of a cell has."""
+    if row.preset not in ("paper", "official"):
+        return int(read_settings("tuned")["fixed"]["epochs"])
+    return preset_of(model_named(row.model), row.dataset, row.preset).epochs
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many printed cells are met: within one printed standard deviation, or above.
+
+    Example:
+        >>> print(Tally("paper", 44, 48))
+        paper: 44 of 48 cells within one printed standard deviation of the paper's mean, or above
+    """
+
+    preset: str
+    met: int
+    printed: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.preset}: {self.met} of {self.printed} cells within one printed standard deviation of the paper's mean, "
+            "or above"
+        )
+
+
+def tally(rows: Sequence[Record], preset: str) -> Tally:
+    """Count the cells of a preset that are met."""
+    verdicts = [one.cell.met for one in compared(rows, preset) if one.cell.met is not None]
+    return Tally(preset, sum(verdicts), len(verdicts))
+
+
+@dataclass(frozen=True)
+class Against:
+    """The best model of ours on a dataset, by validation, against the paper's best and the highest published number.
+
+    Attributes:
+        cell: ours; ``paper``: the highest mean that the paper prints; ``best``, ``who``: the highest published.
+    """
+
+    cell: Cell
+    paper: float
+    best: float
+    who: str
+
+
+def surpassed(rows: Sequence[Record], preset: str = "tuned") -> list[Against]:
+    """For each dataset the model that validation chooses, beside published numbers.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> found = surpassed([example_record(seed, preset="tuned") for seed in range(3)])[0]
+        >>> found.paper, found.best, found.who
+        (84.15, 85.4, 'GRAND')
+    """
+    published = read_settings("published")
+    found: list[Against] = []
+    for name in DATASETS:
+        cells = choose(row for row in rows if row.preset == preset and row.dataset == name and not row.variant)
+        if cells:
+            best = max(cells, key=lambda cell: -math.inf if math.isnan(cell.valid.mean) else cell.valid.mean)
+            printed = [pair[0] for model in ACCURACY if (pair := printed_accuracy(model, name)) is not None]
+            held = published[name]
+            found.append(Against(best, max(printed), held["best"], held["who"]))
+    return found

@@ -1,0 +1,142 @@
+"""Table 2 of the paper: accuracy of every model on every dataset, under one or several presets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from unspool import models, study
+from unspool.datasets import Dataset
+from unspool.models import Model
+from unspool.models.preset_tables import DATASETS
+from unspool.refusal import Refusal
+from unspool.reproduce.bench import Bench, Item
+from unspool.reproduce.results import Record
+from unspool.reproduce.search import Candidates, Found, candidates, search
+from unspool.reproduce.settings import read_settings
+from unspool.study import Trial
+
+PRESETS = ("paper", "official", "tuned")
+
+
+def run_table2(bench: Bench, presets: Sequence[str] = ("paper",)) -> list[Record]:
+    """Run the cells of Table 2 and keep them in ``table2.csv``.
+
+    Args:
+        bench: where they are run.
+        presets: ``paper``: the settings that the paper prints. ``official``: those of each model's authors; models
+            that have none are left out. ``tuned``: the search of ``tuned.toml``.
+
+    Returns:
+        The records, those of finalists too where settings were searched.
+    """
+    unknown = next((name for name in presets if name not in PRESETS), None)
+    if unknown is not None:
+        raise ValueError(f"no preset {unknown!r} for Table 2; there are {', '.join(PRESETS)}")
+    how, kinds = bench.scope.asked("table2"), bench.scope.kinds("table2")
+    check_sets(how["datasets"])
+    kept: list[Record] = []
+    with bench.timed("table2"):
+        for name in how["datasets"]:
+            data = bench.data(name)
+            for preset in presets if data is not None else ():
+                found = cells(bench, "table2", data, kinds, preset, how["seeds"])  # pyright: ignore[reportArgumentType]
+                bench.keep("table2", found.rows, found.searches)
+                kept += found.rows
+    return kept
+
+
+def check_sets(names: Sequence[str]) -> None:
+    """Refuse sets for which the paper prints no settings, before the work.
+
+    Example:
+        >>> check_sets(["cora", "texas"])
+        Traceback (most recent call last):
+            ...
+        ValueError: the paper has no settings for texas; it has them for cora, ..., arxiv; heterophily and grid take any set
+    """
+    strange = next((name for name in names if not models.has_preset(name)), None)
+    if strange is not None:
+        raise ValueError(
+            f"the paper has no settings for {strange}; it has them for {', '.join(DATASETS)}; heterophily and grid take any set"
+        )
+
+
+def cells(bench: Bench, experiment: str, data: Dataset, kinds: Sequence[type[Model]], preset: str, seeds: int) -> Found:
+    """The cells of some models on one dataset under one preset: run as printed, or searched where nothing is printed.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from unspool import datasets
+        >>> from unspool.reproduce.settings import Place, Scope
+        >>> with Bench(Place(pathlib.Path(tempfile.mkdtemp())), Scope(epochs=3, most=2)) as bench:
+        ...     found = cells(bench, "table2", bench.data("citeseer"), [models.SGC, models.MLP], "paper", seeds=1)
+        >>> found.chosen["SGC"].plan.rate, [search.settings for search in found.searches]
+        (0.05, [2])
+    """
+    found = chosen_settings(bench, experiment, data, kinds, preset, seeds)
+    printed = [trial for name, trial in found.chosen.items() if name not in {row.model for row in found.rows}]
+    items = [Item(replace(trial, seed=seed), preset) for trial in printed for seed in range(seeds)]
+    rows = [done.record for done in bench.train(experiment, data, items)]
+    return replace(found, rows=[*rows, *found.rows])
+
+
+def chosen_settings(
+    bench: Bench, experiment: str, data: Dataset, kinds: Sequence[type[Model]], preset: str, seeds: int
+) -> Found:
+    """The settings of Table 2 by model: those of the preset, and searched ones where it says only what to search.
+
+    Searches that were made before are in the store, and cost nothing the second time.
+    """
+    how = read_settings("tuned") if preset == "tuned" else read_settings("table2")["search"]
+    printed = [trial for kind in kinds if (trial := as_printed(kind, data.name, preset)) is not None]
+    sought = [one for kind in kinds if (one := to_be_searched(kind, data.name, preset)) is not None]
+    many = {"seeds": seeds, "first_seeds": how["first_seeds"], "finalists": how["finalists"]}
+    found = search(bench, experiment, data, sought, **many) if sought else Found([], [], {})
+    return replace(found, chosen={**{trial.name: trial for trial in printed}, **found.chosen})
+
+
+def as_printed(kind: type[Model], dataset: str, preset: str) -> Trial | None:
+    """The trial of a preset that says everything, with seed 0; None where there is none or it must be searched.
+
+    Example:
+        >>> as_printed(models.UGDGNN, "cora", "official") is None, as_printed(models.GCN, "cora", "paper").plan.rate
+        (True, 0.01)
+    """
+    if preset == "tuned":
+        return None
+    try:
+        how = models.preset(kind, dataset, preset)
+    except Refusal:
+        return None  # its authors publish nothing for this set
+    if how.search:
+        return None
+    return study.grid(kind, seed=0, preset=preset).trials(dataset)[0]
+
+
+def to_be_searched(kind: type[Model], dataset: str, preset: str) -> Candidates | None:
+    """What is searched for a cell; None where the preset says everything.
+
+    Example:
+        >>> len(to_be_searched(models.MLP, "cora", "paper").trials), to_be_searched(models.GCN, "cora", "paper")
+        (27, None)
+    """
+    if preset == "tuned":
+        return candidates(kind, dataset, "tuned", tuned_space(kind, dataset), read_settings("tuned")["fixed"])
+    if preset != "paper":
+        return None
+    how = models.preset(kind, dataset, "paper")
+    return candidates(kind, dataset, "paper", how.search) if how.search else None
+
+
+def tuned_space(kind: type[Model], dataset: str) -> dict[str, list[Any]]:
+    """The space of ``tuned.toml`` for a model on a dataset, its exceptions included.
+
+    Example:
+        >>> tuned_space(models.GCN, "cora")["depth"], tuned_space(models.UGDGNN, "physics")["hidden"]
+        ([2, 3, 5], [64])
+    """
+    how = read_settings("tuned")
+    more: dict[str, Any] = how["exceptions"]
+    return {**how["space"], **more["datasets"].get(dataset, {}), **more["models"].get(kind.__name__, {})}

@@ -1,0 +1,260 @@
+"""Experiments on a small graph: they resume, choose on validation, replace their own cells only, and name what is missing."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unspool import datasets, models
+from unspool.reproduce import machine, settings
+from unspool.reproduce.bench import Bench
+from unspool.reproduce.causes import all_causes, causes_of
+from unspool.reproduce.corrupt import Kind, corrupt
+from unspool.reproduce.depth import run_depth
+from unspool.reproduce.results import example_record, read
+from unspool.reproduce.robust import robust_answers, run_robust
+from unspool.reproduce.settings import Pace, Place, Scope, read_settings
+from unspool.reproduce.summary import compared, tally
+from unspool.reproduce.table2 import run_table2, to_be_searched
+from unspool.reproduce.twins import LearntRows, LearntSquares
+from unspool.reproduce.wide import run_grid, run_heterophily
+from unspool.testing import check_model
+
+
+def small(name):
+    if name == "physics":
+        raise FileNotFoundError("Physics: ms_academic_phy.npz is missing; put it somewhere")
+    return datasets.contextual_sbm(nodes=60, classes=2, seed=len(name))
+
+
+def bench(folder, **scope):
+    given = {"seeds": 2, "epochs": 3, "models": ("SGC", "MLP"), "datasets": ("cora",), "most": 2, **scope}
+    return Bench(Place(folder, device="cpu", jobs=1, command="unspool reproduce x"), Scope(**given), load=small)
+
+
+def test_a_second_run_trains_nothing_and_writes_the_same(tmp_path):
+    with bench(tmp_path) as first:
+        rows = run_table2(first, ("paper", "tuned"))
+    with bench(tmp_path) as second:
+        assert run_table2(second, ("paper", "tuned")) == rows
+        assert second.trained == 0
+    found = read(tmp_path / "results")
+    assert len(found.rows) == len(rows)
+    assert {(row.model, row.preset) for row in found.rows} == {
+        (m, p) for m in ("SGC", "MLP") for p in ("paper", "tuned")
+    }
+    # SGC has a column in the paper, MLP is searched; tuned searches both.
+    assert sorted((s.model, s.preset) for s in found.searches) == [("MLP", "paper"), ("MLP", "tuned"), ("SGC", "tuned")]
+    assert all(s.settings == 2 for s in found.searches)
+
+
+def test_presets_and_datasets_stay_beside_one_another(tmp_path):
+    with bench(tmp_path, models=("SGC",)) as first:
+        run_table2(first, ("paper",))
+    with bench(tmp_path, models=("SGC",), datasets=("citeseer",)) as second:
+        run_table2(second, ("official",))
+    found = read(tmp_path / "results")
+    assert {(row.dataset, row.preset) for row in found.rows} == {("cora", "paper"), ("citeseer", "official")}
+    assert found.machine["experiments"]["table2"]["trials"] == 4
+    assert found.machine["experiments"]["table2"]["commands"] == ["unspool reproduce x"]
+
+
+def test_more_seeds_replace_the_cell(tmp_path):
+    for seeds in (2, 3):
+        with bench(tmp_path, models=("SGC",), seeds=seeds) as some:
+            run_table2(some)
+    assert [row.seed for row in read(tmp_path / "results").rows] == [0, 1, 2]
+
+
+def test_what_is_missing_is_named_and_the_rest_runs(tmp_path):
+    with bench(tmp_path, datasets=("physics", "cora"), models=("SGC",)) as some:
+        rows = run_table2(some)
+    assert {row.dataset for row in rows} == {"cora"}
+    assert some.missing["physics"] == "physics not run: ms_academic_phy.npz is missing"
+    assert "physics" in read(tmp_path / "results").machine["not_run"]
+
+
+def test_official_leaves_out_models_whose_authors_say_nothing(tmp_path):
+    with bench(tmp_path, models=("UGDGNN", "SGC")) as some:
+        assert {row.model for row in run_table2(some, ("official",))} == {"SGC"}
+    with pytest.raises(ValueError, match="no preset 'best'"):
+        run_table2(some, ("best",))
+
+
+def test_depth_has_every_depth_and_the_settings_of_table_2(tmp_path, monkeypatch):
+    held = {**read_settings("depth"), "depths": [1, 3]}
+    monkeypatch.setattr(settings, "read_settings", lambda name: held if name == "depth" else read_settings(name))
+    with bench(tmp_path, models=("SGC", "AirGNN", "MLP")) as some:
+        rows = run_depth(some)
+    assert {(row.model, row.depth) for row in rows} == {(m, k) for m in ("SGC", "AirGNN") for k in (1, 3)}
+    assert {row.rate for row in rows if row.model == "SGC"} == {models.preset(models.SGC, "cora").rate}
+    assert {row.preset for row in rows} == {"paper"}
+
+
+def test_robust_has_every_variant_and_clean_data_once(tmp_path):
+    with bench(tmp_path, models=("APPNP", "SGC"), pace=Pace.QUICK) as some:
+        rows = run_robust(some)
+    assert list(dict.fromkeys(row.variant for row in rows)) == ["", "features 30 %", "noise 30 %", "edges 30 %"]
+    assert len({(row.variant, row.model, row.seed) for row in rows}) == len(rows) == 4 * 2 * 2
+    assert {row.dataset for row in rows} == {"cora"}
+
+
+def test_the_learnt_twins_differ_in_the_norm_alone(tmp_path):
+    check_model(lambda: LearntRows(5, 3, depth=4), features=5)
+    check_model(lambda: LearntSquares(5, 3, depth=4), features=5)
+    with bench(tmp_path, models=("LearntRows", "LearntSquares"), pace=Pace.QUICK) as some:
+        rows = run_robust(some)
+    assert {answer.sentence for answer in robust_answers(rows)} == {"LearntRows loses less than LearntSquares"}
+
+
+def test_each_seed_sees_its_own_corruption(tmp_path, monkeypatch):
+    held = {**read_settings("robust"), "kinds": ["edges"], "shares": [50], "draws": 2}
+    monkeypatch.setattr(settings, "read_settings", lambda name: held if name == "robust" else read_settings(name))
+    with bench(tmp_path, models=("SGC",), seeds=4) as some:
+        rows = run_robust(some)
+        marks = {row.mark for row in some.store.rows()}
+    assert sorted(row.seed for row in rows) == [0, 1, 2, 3]
+    assert len(marks) == 2
+
+
+def test_grid_and_heterophily_choose_on_validation(tmp_path):
+    with bench(tmp_path, models=("SGC",)) as some:
+        grid = run_grid(some)
+        other = run_heterophily(some)
+    assert {row.preset for row in grid} == {"grid"}
+    assert {row.preset for row in other} == {"default"}
+    found = read(tmp_path / "results")
+    assert found.experiments == ("grid", "heterophily")
+    for one in found.searches:
+        rows = found.of(one.experiment)
+        best = max({r.rate: np.mean([x.valid_score for x in rows if x.setting == r.setting]) for r in rows}.values())
+        assert one.valid_score == pytest.approx(best, abs=1e-6)
+
+
+def test_a_search_takes_its_finalists_to_all_seeds(tmp_path):
+    with bench(tmp_path, models=("MLP",), seeds=5, most=7) as some:
+        rows = run_table2(some)
+        tried = {row.key for row in some.store.rows()}
+    assert len({row.setting for row in rows}) == 5
+    assert len(rows) == 5 * 5
+    assert len(tried) == 7 * 3 + 5 * 2
+    (one,) = read(tmp_path / "results").searches
+    assert (one.settings, one.trials, one.seeds) == (7, 31, 5)
+
+
+# -- corruption --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Kind.FEATURES, Kind.NOISE])
+@pytest.mark.parametrize("name", ["sparse", "dense"])
+def test_corruption_hits_the_share_it_says_and_shares_are_nested(kind, name):
+    data = datasets.load("citeseer") if name == "sparse" else datasets.contextual_sbm(nodes=200, classes=2, seed=0)
+    before = _dense(data)
+    hit = {share: set(np.flatnonzero((_dense(corrupt(data, kind, share, 1)) != before).any(1))) for share in (0.1, 0.3)}
+    for share, nodes in hit.items():
+        assert 0.97 * share * data.nodes <= len(nodes) <= round(share * data.nodes)  # equal rows may be swapped
+    assert hit[0.1] <= hit[0.3]
+    assert corrupt(data, kind, 0.0) is data
+    again = corrupt(data, kind, 0.3, 1)
+    assert (_dense(again) == _dense(corrupt(data, kind, 0.3, 1))).all()
+    assert again.split is data.split
+
+
+def test_swapped_rows_are_rows_of_other_nodes():
+    data = datasets.contextual_sbm(nodes=50, classes=2, seed=0)
+    worse, before = _dense(corrupt(data, Kind.FEATURES, 1.0)), _dense(data)
+    for node in range(50):
+        source = np.flatnonzero((before == worse[node]).all(1))
+        assert source.size
+        assert node not in source
+
+
+def test_noise_is_as_long_as_the_rows():
+    data = datasets.load("citeseer").row_normalised()
+    worse = _dense(corrupt(data, Kind.NOISE, 0.5))
+    hit = (worse != _dense(data)).any(1)
+    lengths = [float((x**2).sum(1).mean()) for x in (worse[hit], _dense(data))]
+    assert lengths[0] == pytest.approx(lengths[1], rel=0.1)
+
+
+def test_added_edges_are_new_and_few():
+    data = datasets.load("citeseer")
+    worse = corrupt(data, Kind.EDGES, 0.5)
+    more = worse.statistics().edges - data.statistics().edges
+    assert 0.48 * 4552 < more <= round(0.5 * 4552)
+    with pytest.raises(ValueError, match=r"share=1\.5"):
+        corrupt(data, Kind.EDGES, 1.5)
+
+
+def _dense(data):
+    x = data.features
+    return (x.to_dense() if hasattr(x, "operator") else x).numpy()
+
+
+# -- data files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["table2", "depth", "robust", "grid", "heterophily"])
+def test_settings_name_models_and_sets_that_exist(name):
+    held = read_settings(name)
+    assert [settings.model_named(one).__name__ for one in held["models"]] == held["models"]
+    assert Scope(datasets=tuple(held["datasets"])).asked(name)["datasets"] == held["datasets"]
+    assert held["seeds"] == 10
+
+
+def test_the_tuned_space_counts_as_the_docs_say():
+    assert len(to_be_searched(models.UGDGNN, "cora", "tuned").trials) == 3 * 3 * 5 * 4 * 2 * 2
+    assert len(to_be_searched(models.SGC, "cora", "tuned").trials) == 3 * 5 * 4
+    assert "teleport" in to_be_searched(models.GPRGNN, "cora", "tuned").space
+
+
+def test_every_cause_concerns_some_cell():
+    known = {kind.__name__ for kind in models.MODELS} | {"*"}
+    for cause in all_causes():
+        assert cause.model in known
+        assert cause.dataset in {*settings.read_settings("table2")["datasets"], "*"}
+    assert not causes_of("SGC", "cora")
+
+
+def test_cells_are_met_within_one_printed_deviation_or_above():
+    scores = {"GCN": 0.8275, "SGC": 0.8500, "APPNP": 0.8262}  # printed 83.24 ± 0.50, 81.49 ± 0.35, 82.88 ± 0.25
+    rows = [example_record(s, model=m, test_score=v) for m, v in scores.items() for s in range(2)]
+    assert {one.cell.first.model: one.cell.met for one in compared(rows, "paper")} == {
+        "GCN": True,
+        "SGC": True,
+        "APPNP": False,
+    }
+    assert (tally(rows, "paper").met, tally(rows, "paper").printed) == (2, 3)
+
+
+def test_the_machine_has_no_names_of_machines():
+    import platform
+
+    told = json.dumps(machine.facts("cpu"))
+    assert platform.node() not in told
+    assert Path.home().as_posix() not in told
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def watching(title, trials, before):
+        def watch(now):
+            if now.done >= 2:
+                raise KeyboardInterrupt
+
+        yield watch
+
+    def some(watching=None):
+        scope = Scope(seeds=6, epochs=40, models=("GCN",), datasets=("cora",))
+        return Bench(Place(tmp_path, device="cpu", jobs=1, command="c"), scope, watching, load=small)
+
+    with some(watching) as cut, pytest.raises(KeyboardInterrupt):
+        run_table2(cut)
+    with some() as rest:
+        rows = run_table2(rest)
+        assert rest.trained + cut.trained == 6
+    assert [row.seed for row in rows] == list(range(6))
+    assert read(tmp_path / "results").machine["experiments"]["table2"]["trials"] == 6

@@ -1,0 +1,168 @@
+"""The page of a reproduction tells what the files of results hold, in words, in order, and in one file."""
+
+import re
+import statistics
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from report.jobs import make_job
+from report.reading import read as parse
+from report.reading import rows
+from unspool import datasets, theory
+from unspool.report import Folded, Table
+from unspool.reproduce import page as pages
+from unspool.reproduce.page import Findings, page, report, tables
+from unspool.reproduce.page_models import HOW, trained
+from unspool.reproduce.results import example_record, read, write
+
+EXAMPLE = Path(__file__).parent / "example_results"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def findings():
+    certificates = [claim.certify(trials=1) for claim in theory.CLAIMS if "Proposition" in claim.name]
+    return Findings(read(EXAMPLE), certificates, datasets.table3(root="/nowhere", cache="/nowhere"), (), 1)
+
+
+@pytest.fixture(scope="module")
+def made(findings):
+    return page(findings)
+
+
+@pytest.fixture(scope="module")
+def tree(made):
+    return parse(made.html())
+
+
+def test_the_file_is_whole_small_and_alone(made, tree):
+    text = made.html()
+    assert len(text.encode()) < 5_000_000
+    assert not re.search(r'(src|href)="(?!#)|url\((?!#)|@import|<link|<img|<iframe', text)
+    assert "default-src 'none'" in next(m.attributes["content"] for m in tree.all("meta") if "content" in m.attributes)
+
+
+def test_headings_are_in_order_and_links_lead_somewhere(tree):
+    levels = [int(e.tag[1]) for e in tree.all("*") if re.fullmatch(r"h\d", e.tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+    ids = [e.attributes["id"] for e in tree.all("*") if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    links = [e.attributes["href"] for e in tree.all("a")]
+    assert links[0] == "#start"
+    assert {link[1:] for link in links} <= set(ids)
+    shown = [e.text() for e in tree.all("h2")]
+    assert shown == [e.text() for e in tree.all("a")][1:]
+
+
+def test_every_cell_of_table_2_is_its_trials(made, findings):
+    grid = next(t for t in tables(made) if t.caption == "Table 2, preset paper")
+    names = [c if isinstance(c, str) else c.name for c in grid.columns]
+    checked = 0
+    for row in grid.rows:
+        for name, cell in list(zip(names, row, strict=True))[1:]:
+            trials = findings.results.of("table2", model=row[0], preset="paper", dataset=name.lower())
+            if trials:
+                values = [100 * t.test_score for t in trials]
+                first, *rest = cell.text.split("\n")
+                assert first == f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
+                checked += 1
+                if rest:
+                    paper, gap = (
+                        float(rest[0].split()[1]),
+                        float(rest[1].split()[0].translate(str.maketrans("−±", "-+"))),
+                    )
+                    assert round(float(first.split()[0]) - paper, 2) == pytest.approx(gap, abs=1e-9)
+    assert checked >= 4
+
+
+def test_colours_say_what_words_say(tree):
+    found = [
+        (c.attributes["class"].split()[-1], c.text())
+        for c in tree.all("td")
+        if "std" in c.text() or "below" in c.text()
+    ]
+    words = {"near": "within 1 std", "worse": "below", "better": "above"}
+    shown = [(tone, text) for tone, text in found if tone in words]
+    assert shown
+    assert all(words[tone] in text for tone, text in shown if "paper" in text)
+
+
+def test_pictures_have_letters_and_a_sentence(tree):
+    pictures = [e for e in tree.all("svg") if e.attributes.get("role") == "img"]
+    assert pictures
+    for picture in pictures:
+        assert picture.attributes["aria-label"].endswith(".")
+        assert len(list(picture.all("text"))) >= 4
+
+
+def test_what_was_not_run_is_said_with_the_command(tmp_path):
+    write(tmp_path, "table2", [example_record(seed) for seed in range(3)])
+    text = page(Findings(read(tmp_path), [], [])).markdown()
+    for name in ("depth", "robust", "heterophily", "grid"):
+        assert f"unspool reproduce {name}" in text
+    assert "Of 48 cells, 47 were not run" in text
+    assert "no machine.json" in text.replace("\\", "")
+    assert HOW.split(".")[0] in text
+
+
+def test_short_runs_are_not_passed_off_as_the_experiment(tmp_path):
+    write(tmp_path, "table2", [example_record(seed, epochs=50) for seed in range(3)])
+    assert "cut at 50 of 1000 epochs" in page(Findings(read(tmp_path), [], [])).markdown()
+    assert "cut at" not in page(Findings(read(EXAMPLE), [], [])).markdown()
+
+
+def test_errata_are_those_of_the_docs(made):
+    printed = re.findall(r"^## (\d+)\. ", (ROOT / "docs/errata.md").read_text(encoding="utf-8"), re.M)
+    table = next(t for t in tables(made) if t.caption == "Errata of the paper")
+    assert [row[0].text for row in table.rows] == printed
+    named = " ".join(claim.name.lower() for claim in theory.CLAIMS)
+    assert all(re.search(rf"erratum {number}\b", named) for number in printed)
+
+
+def test_the_same_tables_as_markdown_and_latex(findings, tmp_path, monkeypatch):
+    monkeypatch.setattr(pages.Findings, "of", staticmethod(lambda folder, trials: findings))
+    files = [tmp_path / name for name in ("a.html", "a.md", "a.tex")]
+    report(EXAMPLE, files[0], markdown=files[1], latex=files[2])
+    html, markdown, latex = (file.read_text(encoding="utf-8") for file in files)
+    many = len(list(parse(html).all("table")))
+    assert many == len(list(tables(page(findings))))
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{tabular}") == many
+    bare = re.sub(r"\\[{}\\]", "", latex)
+    assert bare.count("{") == bare.count("}")
+    body = "\n".join(line for line in latex.splitlines() if not line.startswith("%"))
+    assert not re.search(r"(?<!\\)[%#_]", body)
+    for caption in ("Table 2, preset paper", "Errata of the paper"):
+        assert caption in markdown
+        assert caption in latex
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len(lines) == sum(len(t.rows) + len(t.foot) + 2 for t in tables(page(findings)))
+
+
+def test_trained_models_add_responses_and_objectives(findings, tmp_path):
+    import unspool as us
+
+    make_job(tmp_path / "models" / "toy", seeds=2)
+    data = datasets.load("citeseer")
+    for kind in (us.models.APPNP, us.models.UGDGNN, us.models.PPNP):
+        place = tmp_path / "models" / kind.__name__ / "seed0"
+        us.models.folder.save_folder(kind(3703, 6, hidden=4), place, data={"name": "CiteSeer", "hash": data.hash})
+    found = trained(tmp_path)
+    assert [(t.dataset, t.model) for t in found] == [
+        ("citeseer", "APPNP"), ("citeseer", "UGDGNN"), ("citeseer", "PPNP"), ("toy", "GPRGNN"),
+    ]  # fmt: skip
+    made = page(Findings(findings.results, [], [], found))
+    tree = parse(made.html())
+    ids = [e.attributes["id"] for e in tree.all("*") if "id" in e.attributes]
+    assert len(ids) == len(set(ids))
+    section = next(s for s in made.sections if s.heading.startswith("Trained"))
+    inner = [t for b in section.blocks if isinstance(b, Folded) for t in b.blocks if isinstance(t, Table)]
+    objectives = next(t for t in inner if t.caption == "Objectives along depth")
+    assert {row[0] for row in objectives.rows} >= {"APPNP"}
+    text = made.markdown()
+    assert "nothing happens along depth" in text  # PPNP
+    assert "files of this dataset are not on this machine" in text  # Toy
+    assert any(r[0] == "CiteSeer" and r[1] == "APPNP" for t in tree.all("table") for r in rows(t))
