@@ -98,7 +98,7 @@ COMMANDS = [
     ("an optimiser that knows no decay by group", lambda p: team(p, "--optimiser", "lbfgs"), "--optimiser lbfgs cannot decay some parameters and not others, as the preset does; add --decay 0"),
     ("a negative learning rate", lambda p: team(p, "--rate", "-1"), "--rate -1.0: a learning rate is a positive number"),
     ("a learning rate that is no number", lambda p: team(p, "--rate", "nan"), "--rate nan: a learning rate is a positive number"),
-    ("a learning rate under which training diverges", lambda p: team(p, "--rate", "1e30"), "the training loss is not finite in epoch 2: the learning rate 1e+30 is probably too large (or a feature is huge); lower it or scale the features"),
+    ("a learning rate under which training diverges", lambda p: team(p, "--rate", "1e30"), "the validation loss is not finite in epoch 1: the learning rate 1e+30 is probably too large (or a feature is huge); lower it or scale the features"),
     ("a negative decay", lambda p: team(p, "--decay", "-1"), "--decay -1.0: weight decay is a number of at least 0"),
     ("a GPU where there is none", lambda p: team(p, "--device", "cuda"), "the device 'cuda' cannot be used here; take 'cpu', or a torch that knows it"),
     ("an unknown device", lambda p: team(p, "--device", "gpu"), "the device 'gpu' cannot be used here; take 'cpu', or a torch that knows it"),
