@@ -129,13 +129,17 @@ class Result:
 def _spelt_out(model: type[nn.Module], settings: dict[str, Any]) -> dict[str, Any]:
     """Settings with what a model takes for those that are not said, and whole numbers as fractions where it takes fractions."""
     found = dict(settings)
-    for name, parameter in inspect.signature(model.__init__).parameters.items():
-        default = parameter.default
-        if default is not inspect.Parameter.empty:
-            found.setdefault(name, plain(default))
-            if isinstance(default, float) and isinstance(found[name], int):
-                found[name] = float(found[name])
+    for name, default in _defaults(model).items():
+        found.setdefault(name, plain(default))
+        if isinstance(default, float) and isinstance(found[name], int):
+            found[name] = float(found[name])
     return found
+
+
+@functools.cache
+def _defaults(model: type[nn.Module]) -> dict[str, Any]:
+    parameters = inspect.signature(model.__init__).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -20,6 +20,7 @@ from unspool.study.pack import Member
 from unspool.study.pack.fast.blueprint import Blueprint, Middle, Mixer, blueprint, dropout_at, fixed_hops
 from unspool.study.pack.fast.flows import FLOWS
 from unspool.study.pack.fast.state import RING, Shared, State
+from unspool.study.pack.stacked import decays
 from unspool.train.task import Task
 
 
@@ -128,10 +129,8 @@ class FastPack:
         for _ in range(epochs):
             self._epoch()
         numbers = s.ring[:epochs].double().cpu().numpy()
-        for column, ids in (
-            (2, s.valid),
-            (3, s.test),
-        ):  # shares of whole numbers of nodes, which single precision rounds
+        # Scores are shares of whole numbers of nodes, which single precision has rounded.
+        for column, ids in ((2, s.valid), (3, s.test)):
             count = max(ids.shape[1], 1)
             numbers[:, :, column] = np.rint(numbers[:, :, column] * count) / count
         return numbers
@@ -233,7 +232,7 @@ def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
             f"{member.trial} has {deeper.depth} hops, and the pack room for {plan.depth}; open one with depth={deeper.depth}"
         )
     named = dict(model.named_parameters())
-    decays = _decays(member)
+    decay = decays(member)
     small = torch.zeros(s.layout.size, dtype=s.small.dtype)
     for role, at in s.layout.places.items():
         value = named[_name(plan, role)].detach().flatten()
@@ -247,8 +246,8 @@ def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
     deep = plan.middle is Middle.DEEP
     noise = [_noise(model, site) for site in plan.sites]
     return {
-        "weight": named[plan.first].detach(), "small": small, "decay": torch.tensor(decays[plan.first], dtype=torch.float64),
-        "small_decay": torch.tensor([decays[_name(plan, r)] for r in s.layout.places] if s.layout.places else [0.0], dtype=torch.float64),
+        "weight": named[plan.first].detach(), "small": small, "decay": torch.tensor(decay[plan.first], dtype=torch.float64),
+        "small_decay": torch.tensor([decay[_name(plan, r)] for r in s.layout.places] if s.layout.places else [0.0], dtype=torch.float64),
         "rate": torch.tensor(how.rate, dtype=torch.float64), "depth": torch.tensor(depth), "coefficients": coefficients,
         "leans": _leans(model, plan) if deep else torch.zeros(0), "teleport": torch.tensor(model.settings["teleport"] if deep else 0.0),
         "key": torch.tensor([n[0] for n in noise], dtype=torch.int32), "threshold": torch.tensor([n[1] for n in noise], dtype=torch.int32),
@@ -276,13 +275,3 @@ def _noise(model: Any, site: Any) -> tuple[int, int, float]:
     if module is None:
         return 0, -(2**15), 1.0
     return int(module.key), *limits(module.rate)
-
-
-def _decays(member: Member) -> Mapping[str, float]:
-    """The decay of every parameter by its name."""
-    names = {id(p): name for name, p in member.model.named_parameters()}
-    found = dict.fromkeys(names.values(), 0.0)
-    for group in member.trial.plan.groups(member.model):
-        for parameter in group["params"]:
-            found[names[id(parameter)]] = float(group["weight_decay"])
-    return found
