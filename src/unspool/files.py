@@ -4,9 +4,38 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks on folders
+    fcntl = None
+
+
+@contextmanager
+def one_at_a_time(folder: str | os.PathLike[str]) -> Generator[None]:
+    """Wait until no other process is inside this block for the same folder.
+
+    For files that are read, changed and written again. The kernel frees the folder when a process ends, however it ends.
+
+    Example:
+        >>> import tempfile
+        >>> with one_at_a_time(tempfile.mkdtemp()):
+        ...     print("alone")
+        alone
+    """
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:

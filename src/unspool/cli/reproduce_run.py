@@ -18,6 +18,7 @@ from unspool.cli.study.screen import StudyScreen, echo, teller
 from unspool.models.checkpoint import check_device
 from unspool.reproduce.bench import Bench, Watching
 from unspool.reproduce.depth import run_depth
+from unspool.reproduce.readings import run_readings
 from unspool.reproduce.robust import run_robust
 from unspool.reproduce.settings import Pace, Place, Scope, model_named
 from unspool.reproduce.table2 import run_table2
@@ -26,7 +27,7 @@ from unspool.study import Trial
 
 #: So many failures are printed.
 FAILURES = 5
-_RUNS = {"depth": run_depth, "robust": run_robust, "grid": run_grid, "heterophily": run_heterophily}
+_RUNS = {"readings": run_readings, "depth": run_depth, "robust": run_robust, "grid": run_grid, "heterophily": run_heterophily}
 
 
 def run(

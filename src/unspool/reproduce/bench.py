@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import torch
 
 from unspool import datasets, study
 from unspool.datasets import Dataset
+from unspool.files import one_at_a_time
 from unspool.reproduce import machine
 from unspool.reproduce.results import EXPERIMENTS, Record, Search, read, write, write_searches
 from unspool.reproduce.settings import Place, Scope
@@ -176,7 +176,10 @@ class Bench:
 
     def keep(self, experiment: str, rows: Iterable[Record], searches: Iterable[Search] = ()) -> None:
         """Put cells into the file of an experiment: those that are there already are replaced, others stay."""
-        new, found = list(rows), list(searches)
+        with one_at_a_time(self.place.results):  # other processes may add cells of other sets
+            self._merge(experiment, list(rows), list(searches))
+
+    def _merge(self, experiment: str, new: list[Record], found: list[Search]) -> None:
         there = read(self.place.results) if (self.place.results / f"{experiment}.csv").is_file() else None
         cells, sought = {_cell(row) for row in new}, {_cell(one) for one in found}
         old = [] if there is None else [row for row in there.of(experiment) if _cell(row) not in cells]
@@ -188,7 +191,7 @@ class Bench:
         """Counts seconds and trials of an experiment into ``machine.json``."""
         if experiment not in EXPERIMENTS:
             raise ValueError(f"no experiment called {experiment!r}; there are {', '.join(EXPERIMENTS)}")
-        return machine.Timer(self, experiment, time.monotonic())
+        return machine.Timer(self, experiment)
 
 
 def record(experiment: str, dataset: str, preset: str, variant: str, row: Row) -> Record:

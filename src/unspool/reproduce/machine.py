@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from unspool.files import one_at_a_time
 from unspool.reproduce.results import MACHINE, write_machine
 
 
@@ -39,31 +40,54 @@ def facts(device: str | None = None) -> dict[str, Any]:
 class Timer:
     """Adds the time of a run to ``machine.json`` when it ends, however it ends.
 
-    Seconds of several runs are added up where trials were trained; a run that only reads the store counts nothing.
+    Runs that trained nothing count nothing. Runs that overlap, in several processes, count their common time once: ``seconds`` is
+    what a clock on the wall would show.
     """
 
-    def __init__(self, bench: Any, experiment: str, began: float) -> None:
-        self.bench, self.experiment, self.began, self.before = bench, experiment, began, bench.trained
+    def __init__(self, bench: Any, experiment: str) -> None:
+        self.bench, self.experiment, self.began, self.before = bench, experiment, time.time(), bench.trained
 
     def __enter__(self) -> Timer:
         return self
 
     def __exit__(self, *problem: object) -> None:
+        with one_at_a_time(self.bench.place.results):
+            self._note()
+
+    def _note(self) -> None:
         bench, place = self.bench, self.bench.place
         held, here = read_machine(place.results), facts(place.device)
         known: dict[str, Any] = held.get("experiments", {})
         trained = bench.trained - self.before
-        old = known.get(self.experiment, {"trials": 0, "seconds": 0.0, "hardware": [], "commands": []})
+        old = known.get(self.experiment, {"trials": 0, "spans": [], "hardware": [], "commands": []})
         if trained or not old["commands"]:
+            spans = joined([*old["spans"], [round(self.began, 1), round(time.time(), 1)]])
             known[self.experiment] = {
                 "trials": old["trials"] + trained,
-                "seconds": round(old["seconds"] + time.monotonic() - self.began, 1),
+                "seconds": round(sum(end - begin for begin, end in spans), 1),
+                "spans": spans,
                 # Runs into one folder may come from several machines.
                 "hardware": _with(old["hardware"], here["hardware"]),
                 "commands": _with(old["commands"], place.command),
             }
         absent = {name: why for name, why in held.get("not_run", {}).items() if name not in bench.found}
         write_machine(place.results, {**here, "experiments": known, "not_run": {**absent, **bench.missing}})
+
+
+def joined(spans: list[list[float]]) -> list[list[float]]:
+    """Spans of time with those that overlap made one.
+
+    Example:
+        >>> joined([[0.0, 5.0], [8.0, 9.0], [3.0, 6.0]])
+        [[0.0, 6.0], [8.0, 9.0]]
+    """
+    made: list[list[float]] = []
+    for begin, end in sorted(spans):
+        if made and begin <= made[-1][1]:
+            made[-1][1] = max(made[-1][1], end)
+        else:
+            made.append([begin, end])
+    return made
 
 
 def _with(old: list[str], new: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: The experiments that train, in the order of the paper and of what goes past it.
-EXPERIMENTS = ("table2", "depth", "robust", "grid", "heterophily")
+EXPERIMENTS = ("table2", "readings", "depth", "robust", "grid", "heterophily")
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,11 @@ class Record:
     """One trial of an experiment: a row of its file.
 
     Attributes:
-        experiment: which one: ``table2``, ``depth``, ``robust``, ``grid`` or ``heterophily``.
+        experiment: which one: ``table2``, ``readings``, ``depth``, ``robust``, ``grid`` or ``heterophily``.
         dataset: its name, in lower case.
         variant: what was done to the data: nothing, ``features 30 %``, ``edges 20 %``, ...
         model: the name of the class.
-        preset: ``paper``, ``official``, ``tuned``, ``grid`` or ``default``.
+        preset: ``paper``, ``official``, ``tuned``, ``grid`` or ``default``; in ``readings`` the reading.
         depth: number of layers; None for models that have none.
         rate, decay, dropout: as in the plan and the model; decay in words where groups of parameters differ.
         settings: everything else that decides the trial, by name.

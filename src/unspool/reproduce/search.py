@@ -68,8 +68,8 @@ def candidates(
         fixed: what is the same in all settings.
     """
     known = {name: list(values) for name, values in space.items() if name in PLAN or name in signature(model).names}
-    words = {name: [_meant(model, name, value) for value in values] for name, values in known.items()}
-    same = {name: _meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
+    words = {name: [meant(model, name, value) for value in values] for name, values in known.items()}
+    same = {name: meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
     trials = study.grid(model, seed=0, preset=start, **{**same, **words}).trials(dataset)
     return Candidates(model, preset, tuple(trials), known)
 
@@ -101,27 +101,33 @@ class Found:
 
 
 def search(
-    bench: Bench, experiment: str, data: Dataset, sought: Sequence[Candidates], *, seeds: int, first_seeds: int, finalists: int
+    bench: Bench, experiment: str, data: Dataset, sought: Sequence[Candidates], *, seeds: int, stages: Sequence[Sequence[int]]
 ) -> Found:  # fmt: skip
     """Search for the settings of several cells on one dataset at once.
 
-    All settings are run with the first few seeds; the best by mean validation score with all seeds; and the best of these by
-    mean validation score over all seeds is chosen.
+    A stage is a number of seeds and how many of the settings go on to the next one, the best by mean validation score over those
+    seeds. After the last stage all seeds are run, and the best by mean validation score over all of them is chosen. Rows of the
+    settings that were in the final are kept.
     """
     few = [one.fewer(bench.scope.settings) for one in sought]
-    first = range(min(first_seeds, seeds))
-    tried = bench.train(experiment, data, [_item(t, c.preset, s) for c in few for t in c.trials for s in first])
-    trials = {done.record.setting: done.item.trial for done in tried}
-    best = [cell for c in few for cell in _finalists([done.record for done in tried], c, finalists)]
-    kept = [_item(trials[c.first.setting], c.first.preset, seed) for c in best for seed in range(seeds)]
-    rows = [done.record for done in bench.train(experiment, data, kept)]
+    items = [_item(trial, one.preset) for one in few for trial in one.trials]
+    trials: dict[tuple[Any, ...], Trial] = {}
+    rows: list[Record] = []
+    seen: set[tuple[Any, ...]] = set()
+    for many, going_on in [*((min(many, seeds), best) for many, best in stages), (seeds, None)]:
+        tried = bench.train(experiment, data, [_seeded(item, seed) for item in items for seed in range(many)])
+        trials |= {done.record.setting: done.item.trial for done in tried}
+        rows = [done.record for done in tried]
+        seen |= {(row.model, row.preset, row.setting, row.seed) for row in rows}
+        if going_on is not None:
+            best = [cell for one in few for cell in _finalists(rows, one, going_on)]
+            items = [_item(trials[cell.first.setting], cell.first.preset) for cell in best]
     found = Found(rows, [], {})
     for one in few:
         final = _finalists(rows, one, 1)
         if final:  # else every trial failed, and the bench says why
             found.chosen[one.model.__name__] = trials[final[0].first.setting]
-            more = (seeds - len(first)) * min(finalists, len(one.trials))
-            found.searches.append(_search(final[0], one, len(one.trials) * len(first) + more))
+            found.searches.append(_search(final[0], one, sum(it[:2] == (one.model.__name__, one.preset) for it in seen)))
     return found
 
 
@@ -130,8 +136,12 @@ def _finalists(rows: Sequence[Record], one: Candidates, many: int) -> list[Cell]
     return ranked(mine)[:many]
 
 
-def _item(trial: Trial, preset: str, seed: int) -> Item:
-    return Item(replace(trial, seed=seed), preset)
+def _item(trial: Trial, preset: str) -> Item:
+    return Item(replace(trial, seed=0), preset)
+
+
+def _seeded(item: Item, seed: int) -> Item:
+    return replace(item, trial=replace(item.trial, seed=seed))
 
 
 def _search(cell: Cell, one: Candidates, many: int) -> Search:
@@ -146,8 +156,14 @@ def _search(cell: Cell, one: Candidates, many: int) -> Search:
     )  # fmt: skip
 
 
-def _meant(model: type[Model], name: str, value: Any) -> Any:
-    """A word of a data file as the choice that it means."""
+def meant(model: type[Model], name: str, value: Any) -> Any:
+    """A word of a data file as the choice that it means.
+
+    Example:
+        >>> import unspool as us
+        >>> meant(us.models.UGDGNN, "channels", "hidden").name, meant(us.models.UGDGNN, "depth", 5)
+        ('HIDDEN', 5)
+    """
     if name in _CHOICES and isinstance(value, str):
         return _CHOICES[name][value.lower()]
     parameter = inspect.signature(model).parameters.get(name)

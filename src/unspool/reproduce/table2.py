@@ -92,8 +92,7 @@ def chosen_settings(
     how = read_settings("tuned") if preset == "tuned" else read_settings("table2")["search"]
     printed = [trial for kind in kinds if (trial := as_printed(kind, data.name, preset)) is not None]
     sought = [one for kind in kinds if (one := to_be_searched(kind, data.name, preset)) is not None]
-    many = {"seeds": seeds, "first_seeds": how["first_seeds"], "finalists": how["finalists"]}
-    found = search(bench, experiment, data, sought, **many) if sought else Found([], [], {})
+    found = search(bench, experiment, data, sought, seeds=seeds, stages=how["stages"]) if sought else Found([], [], {})
     return replace(found, chosen={**{trial.name: trial for trial in printed}, **found.chosen})
 
 
@@ -106,11 +105,7 @@ def as_printed(kind: type[Model], dataset: str, preset: str) -> Trial | None:
     """
     if preset == "tuned":
         return None
-    try:
-        how = models.preset(kind, dataset, preset)
-    except Refusal:
-        return None  # its authors publish nothing for this set
-    if how.search:
+    if not _exists(kind, dataset, preset) or models.preset(kind, dataset, preset).search:
         return None
     return study.grid(kind, seed=0, preset=preset).trials(dataset)[0]
 
@@ -123,11 +118,30 @@ def to_be_searched(kind: type[Model], dataset: str, preset: str) -> Candidates |
         (27, None)
     """
     if preset == "tuned":
-        return candidates(kind, dataset, "tuned", tuned_space(kind, dataset), read_settings("tuned")["fixed"])
+        return _tuned(kind, dataset)
     if preset != "paper":
         return None
     how = models.preset(kind, dataset, "paper")
     return candidates(kind, dataset, "paper", how.search) if how.search else None
+
+
+def _tuned(kind: type[Model], dataset: str) -> Candidates:
+    """Settings drawn from the wide space, and beside them those of the paper and of the model's authors."""
+    how = read_settings("tuned")
+    drawn = candidates(kind, dataset, "tuned", tuned_space(kind, dataset), how["fixed"])
+    drawn = drawn.fewer(how["most"].get(dataset, how["most"]["others"]))
+    starts = [start for start in ("paper", "official") if _exists(kind, dataset, start)]
+    known = [candidates(kind, dataset, "tuned", {}, how["fixed"], start).trials[0] for start in starts]
+    unique = {trial.key("draw"): trial for trial in (*known, *drawn.trials)}
+    return replace(drawn, trials=tuple(unique.values()))
+
+
+def _exists(kind: type[Model], dataset: str, preset: str) -> bool:
+    try:
+        models.preset(kind, dataset, preset)
+    except Refusal:
+        return False
+    return True
 
 
 def tuned_space(kind: type[Model], dataset: str) -> dict[str, list[Any]]:

@@ -16,7 +16,7 @@ def run_grid(bench: Bench) -> list[Record]:
     """Run the paper's grid for each model and dataset; the best settings go into ``grid.csv``, all trials into the study."""
     how = bench.scope.asked("grid")
     return _each(
-        bench, "grid", {**how, "first_seeds": how["seeds"]}, lambda kind, data: paper_candidates(kind, data.name)
+        bench, "grid", {**how, "stages": [[how["seeds"], how["finalists"]]]}, lambda kind, data: paper_candidates(kind, data.name)
     )
 
 
@@ -43,7 +43,7 @@ def _each(
                 continue
             found = search(
                 bench, experiment, data, [sought(kind, data) for kind in kinds],
-                seeds=how["seeds"], first_seeds=how["first_seeds"], finalists=how["finalists"],
+                seeds=how["seeds"], stages=how["stages"],
             )  # fmt: skip
             bench.keep(experiment, found.rows, found.searches)
             kept += found.rows

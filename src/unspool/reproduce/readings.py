@@ -1,0 +1,127 @@
+"""What the paper leaves open, one reading at a time, on the cells of Table 2 that miss the printed number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unspool.datasets import Dataset, splits
+from unspool.models import Model
+from unspool.reproduce.bench import Bench, Item
+from unspool.reproduce.cells import Cell, choose
+from unspool.reproduce.results import Record, read
+from unspool.reproduce.search import meant
+from unspool.reproduce.settings import read_settings
+from unspool.reproduce.table2 import as_printed, check_sets
+from unspool.study import Trial
+from unspool.study.search.words import signature
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read what the paper does not say; see ``readings.toml``.
+
+    Example:
+        >>> import unspool as us
+        >>> other = Reading("highest validation accuracy", select="accuracy")
+        >>> other.of(as_printed(us.models.GCN, "cora", "paper")).plan.select.name
+        'VALIDATION_ACCURACY'
+    """
+
+    name: str
+    select: str | None = None
+    rows: str | None = None
+    split: str | None = None
+    decay: Mapping[str, float] | str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    models: Sequence[str] = ()
+    datasets: Sequence[str] = ()
+
+    def concerns(self, model: str, dataset: str) -> bool:
+        """Whether a cell can be read so."""
+        pairs = ((self.models, model), (self.datasets, dataset))
+        return all(not names or name in names for names, name in pairs)
+
+    def of(self, trial: Trial) -> Trial:
+        """A trial of the preset ``paper``, read so."""
+        plan = trial.plan
+        if self.select is not None:
+            plan = replace(plan, select=meant(trial.model, "select", self.select))
+        if self.decay == "first":
+            own = plan.decay["first"] if isinstance(plan.decay, Mapping) else plan.decay
+            plan = replace(plan, decay={"first": own})
+        elif self.decay is not None:
+            plan = replace(plan, decay=self.decay)
+        changed = {name: meant(trial.model, name, value) for name, value in self.settings.items()}
+        normalise = trial.normalise_rows if self.rows is None else self.rows == "normalised"
+        return replace(trial, plan=plan, settings={**trial.settings, **changed}, normalise_rows=normalise)
+
+    def of_data(self, data: Dataset) -> Dataset:
+        """The dataset, with another split where the reading has one."""
+        return data if self.split is None else data.with_split(splits.by_name(data, self.split))
+
+
+def all_readings() -> list[Reading]:
+    """Every reading, in the order of the file.
+
+    Example:
+        >>> all_readings()[0].name
+        'highest validation accuracy'
+    """
+    return [Reading(**one) for one in read_settings("readings")["reading"]]
+
+
+def run_readings(bench: Bench) -> list[Record]:
+    """Run the readings of cells that miss, and keep them in ``readings.csv``; ``preset`` says which reading a row is of.
+
+    Which cells miss is read from ``table2.csv``, so Table 2 is run first.
+    """
+    how = bench.scope.asked("readings")
+    check_sets(how["datasets"])
+    missed = missing_cells(read(bench.place.results).of("table2"))
+    kinds = {kind.__name__: kind for kind in bench.scope.kinds("readings")}
+    readings = all_readings()[: bench.scope.settings]
+    kept: list[Record] = []
+    with bench.timed("readings"):
+        for name in how["datasets"]:
+            wanted = [kinds[cell.first.model] for cell in missed if cell.first.dataset == name and cell.first.model in kinds]
+            data = bench.data(name) if wanted else None
+            if data is not None:
+                rows = _on(bench, data, wanted, readings, how["seeds"])
+                bench.keep("readings", rows)
+                kept += rows
+    return kept
+
+
+def missing_cells(rows: Sequence[Record]) -> list[Cell]:
+    """The cells of the preset ``paper`` that miss the printed mean by more than one printed standard deviation.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> [cell.mean for cell in missing_cells([example_record(seed, test_score=0.8) for seed in range(3)])]
+        [80.0]
+    """
+    return [cell for cell in choose(row for row in rows if row.preset == "paper") if cell.met is False]
+
+
+def _on(bench: Bench, data: Dataset, kinds: Sequence[type[Model]], readings: Sequence[Reading], seeds: int) -> list[Record]:
+    """All readings of some cells on one dataset; those with the same split together."""
+    rows: list[Record] = []
+    for split in dict.fromkeys(reading.split for reading in readings):
+        items: list[Item] = []
+        for kind in kinds:
+            printed = as_printed(kind, data.name, "paper")
+            fitting = [r for r in readings if r.split == split and r.concerns(kind.__name__, data.name) and _known(r, kind)]
+            items += [
+                Item(replace(reading.of(printed), seed=seed), reading.name)
+                for reading in fitting if printed is not None for seed in range(seeds)
+            ]  # fmt: skip
+        if items:
+            changed = next(reading for reading in readings if reading.split == split).of_data(data)
+            rows += [done.record for done in bench.train("readings", changed, items)]
+    return rows
+
+
+def _known(reading: Reading, kind: type[Model]) -> bool:
+    return all(name in signature(kind).names for name in reading.settings)
