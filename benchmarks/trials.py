@@ -22,6 +22,7 @@ the cache. The limit aimed at is the time of those bytes.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import os
@@ -122,9 +123,15 @@ def ours_cpu(data: str, name: str, count: int, epochs: int, rounds: int) -> floa
     return statistics.median(times) / cores
 
 
+@functools.lru_cache(maxsize=1)
+def provider(data: str, device: str) -> study.Provider:
+    """Reads a set once for all models."""
+    return study.Provider(data, device)
+
+
 def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, object]:
     device = arguments.device
-    provide = study.Provider(data, device)
+    provide = provider(data, device)
     first = provide(trials_of(name, 1)[0])
     x = first.task.x
     dense = x.to_dense() if not isinstance(x, torch.Tensor) else x

@@ -27,7 +27,13 @@ from unspool.study import Trial
 
 #: So many failures are printed.
 FAILURES = 5
-_RUNS = {"readings": run_readings, "depth": run_depth, "robust": run_robust, "grid": run_grid, "heterophily": run_heterophily}
+_RUNS = {
+    "readings": run_readings,
+    "depth": run_depth,
+    "robust": run_robust,
+    "grid": run_grid,
+    "heterophily": run_heterophily,
+}
 
 
 def run(

@@ -18,6 +18,7 @@ from unspool.reproduce import results
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.claims import Answer, accuracy_answers, counted
 from unspool.reproduce.depth import by_depth, depth_answers
+from unspool.reproduce.readings import Explained, explained
 from unspool.reproduce.robust import robust_answers
 from unspool.reproduce.settings import Scope
 from unspool.reproduce.summary import Compared, compared, surpassed, tally
@@ -79,7 +80,9 @@ def show_results(
     if not as_json:
         _title(experiment, found, console)
     show: dict[str, Callable[..., None]] = {"depth": _depth, "robust": _robust}
-    if experiment == "table2":
+    if experiment == "readings":
+        _readings(explained(found), console, as_json)
+    elif experiment == "table2":
         for preset in presets:
             _table2(rows, preset, console, as_json)
     else:
@@ -95,6 +98,25 @@ def _title(experiment: str, found: results.Results, console: Console) -> None:
         f": {spent['trials']:,} trials in {span(spent['seconds'])} on {', '.join(spent['hardware'])}" if spent else ""
     )
     console.print(f"\n{experiment}{told}\n", markup=False)
+
+
+def _readings(found: Sequence[Explained], console: Console, as_json: bool) -> None:
+    """Cells that miss as printed, with every reading; a star where it explains the printed number."""
+    if as_json:
+        for one in found:
+            for c in one.readings:
+                echo({"event": "reading", **_cell_record(c)})
+        return
+    table = columns("set", "model", "reading", "ours", "printed", "difference", "within?")
+    for one in found:
+        for c in (one.cell, *one.readings):
+            printed = "" if c.printed is None else f"{c.printed[0]:.2f} ± {c.printed[1]:.2f}"
+            name = "as printed" if c is one.cell else c.first.preset
+            table.add_row(c.first.dataset, c.first.model, name, c.text, printed, _signed(c.difference), _MARKS[c.met])
+    console.print("Cells of Table 2 that miss, and other readings of what the paper leaves open")
+    console.print(table)
+    more = sum(one.by is not None for one in found)
+    console.print(f"\n{more} of {len(found)} cells are explained by a reading", markup=False)
 
 
 # -- Table 2 -----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from unspool.reproduce.page_causes import cause_of, surpassed
 from unspool.reproduce.page_curves import depth, robust
 from unspool.reproduce.page_models import Trained, networks, trained
 from unspool.reproduce.page_others import heterophily, machine, searches
+from unspool.reproduce.page_readings import readings
 from unspool.reproduce.page_table2 import table2
 from unspool.reproduce.page_theory import claims, table1, table3
 from unspool.reproduce.results import Results, read
@@ -97,6 +98,7 @@ def page(found: Findings) -> Page:
     results = found.results
     parts = [
         ("Table 2: accuracy, ours beside the paper's", table2(results.of("table2"), cause_of)),
+        ("Cells that miss, and the readings that explain them", readings(results)),
         ("Beyond the paper: our best against published numbers", surpassed(results.of("table2"))),
         ("Figure 1: accuracy by depth", depth(results.of("depth"))),
         ("Robustness against damaged data", robust(results.of("robust"))),

@@ -10,12 +10,13 @@ from unspool.datasets import Dataset, splits
 from unspool.models import Model
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.cells import Cell, choose
-from unspool.reproduce.results import Record, read
+from unspool.reproduce.results import Record, Results, read
 from unspool.reproduce.search import meant
 from unspool.reproduce.settings import read_settings
 from unspool.reproduce.table2 import as_printed, check_sets
 from unspool.study import Trial
 from unspool.study.search.words import signature
+from unspool.train import Stop
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Reading:
     split: str | None = None
     decay: Mapping[str, float] | str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seeds: int | None = None
+    patience: int | None = None
     models: Sequence[str] = ()
     datasets: Sequence[str] = ()
 
@@ -48,6 +51,8 @@ class Reading:
         plan = trial.plan
         if self.select is not None:
             plan = replace(plan, select=meant(trial.model, "select", self.select))
+        if self.patience is not None:
+            plan = replace(plan, stop=Stop.PATIENCE, patience=self.patience)
         if self.decay == "first":
             own = plan.decay["first"] if isinstance(plan.decay, Mapping) else plan.decay
             plan = replace(plan, decay={"first": own})
@@ -85,7 +90,9 @@ def run_readings(bench: Bench) -> list[Record]:
     kept: list[Record] = []
     with bench.timed("readings"):
         for name in how["datasets"]:
-            wanted = [kinds[cell.first.model] for cell in missed if cell.first.dataset == name and cell.first.model in kinds]
+            wanted = [
+                kinds[cell.first.model] for cell in missed if cell.first.dataset == name and cell.first.model in kinds
+            ]
             data = bench.data(name) if wanted else None
             if data is not None:
                 rows = _on(bench, data, wanted, readings, how["seeds"])
@@ -99,23 +106,27 @@ def missing_cells(rows: Sequence[Record]) -> list[Cell]:
 
     Example:
         >>> from unspool.reproduce.results import example_record
-        >>> [cell.mean for cell in missing_cells([example_record(seed, test_score=0.8) for seed in range(3)])]
-        [80.0]
+        >>> [cell.text for cell in missing_cells([example_record(seed, test_score=0.8) for seed in range(3)])]
+        ['80.00 ± 0.00']
     """
     return [cell for cell in choose(row for row in rows if row.preset == "paper") if cell.met is False]
 
 
-def _on(bench: Bench, data: Dataset, kinds: Sequence[type[Model]], readings: Sequence[Reading], seeds: int) -> list[Record]:
+def _on(
+    bench: Bench, data: Dataset, kinds: Sequence[type[Model]], readings: Sequence[Reading], seeds: int
+) -> list[Record]:
     """All readings of some cells on one dataset; those with the same split together."""
     rows: list[Record] = []
     for split in dict.fromkeys(reading.split for reading in readings):
         items: list[Item] = []
         for kind in kinds:
             printed = as_printed(kind, data.name, "paper")
-            fitting = [r for r in readings if r.split == split and r.concerns(kind.__name__, data.name) and _known(r, kind)]
+            fitting = [
+                r for r in readings if r.split == split and r.concerns(kind.__name__, data.name) and _known(r, kind)
+            ]
             items += [
                 Item(replace(reading.of(printed), seed=seed), reading.name)
-                for reading in fitting if printed is not None for seed in range(seeds)
+                for reading in fitting if printed is not None for seed in range(reading.seeds or seeds)
             ]  # fmt: skip
         if items:
             changed = next(reading for reading in readings if reading.split == split).of_data(data)
@@ -125,3 +136,41 @@ def _on(bench: Bench, data: Dataset, kinds: Sequence[type[Model]], readings: Seq
 
 def _known(reading: Reading, kind: type[Model]) -> bool:
     return all(name in signature(kind).names for name in reading.settings)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A cell that misses under the preset ``paper``, and the readings that were tried on it, the nearest to the print first.
+
+    Attributes:
+        cell: as printed.
+        readings: cells of ``readings.csv``, and that of the preset ``official`` where there is one.
+
+    Example:
+        >>> from unspool.reproduce.results import Results, example_record
+        >>> low = [example_record(seed, test_score=0.8) for seed in range(3)]
+        >>> other = [example_record(seed, experiment="readings", preset="last epoch") for seed in range(3)]
+        >>> found = explained(Results([*low, *other]))[0]
+        >>> found.cell.text, found.by.first.preset
+        ('80.00 ± 0.00', 'last epoch')
+    """
+
+    cell: Cell
+    readings: tuple[Cell, ...]
+
+    @property
+    def by(self) -> Cell | None:
+        """The reading that comes nearest to the printed mean among those within one printed standard deviation or above."""
+        return next((reading for reading in self.readings if reading.met), None)
+
+
+def explained(results: Results) -> list[Explained]:
+    """The cells that miss, in the order of the results, with what was tried on them."""
+    table2 = results.of("table2")
+    official = choose(row for row in table2 if row.preset == "official")
+    others = [*choose(results.of("readings")), *official]
+    found: list[Explained] = []
+    for cell in missing_cells(table2):
+        mine = [c for c in others if (c.first.model, c.first.dataset) == (cell.first.model, cell.first.dataset)]
+        found.append(Explained(cell, tuple(sorted(mine, key=lambda c: abs(c.difference)))))
+    return found

@@ -127,7 +127,9 @@ def search(
         final = _finalists(rows, one, 1)
         if final:  # else every trial failed, and the bench says why
             found.chosen[one.model.__name__] = trials[final[0].first.setting]
-            found.searches.append(_search(final[0], one, sum(it[:2] == (one.model.__name__, one.preset) for it in seen)))
+            found.searches.append(
+                _search(final[0], one, sum(it[:2] == (one.model.__name__, one.preset) for it in seen))
+            )
     return found
 
 

@@ -149,7 +149,7 @@ def tuned_space(kind: type[Model], dataset: str) -> dict[str, list[Any]]:
 
     Example:
         >>> tuned_space(models.GCN, "cora")["depth"], tuned_space(models.UGDGNN, "physics")["hidden"]
-        ([2, 3, 5], [64])
+        ([2], [64])
     """
     how = read_settings("tuned")
     more: dict[str, Any] = how["exceptions"]

@@ -16,7 +16,10 @@ def run_grid(bench: Bench) -> list[Record]:
     """Run the paper's grid for each model and dataset; the best settings go into ``grid.csv``, all trials into the study."""
     how = bench.scope.asked("grid")
     return _each(
-        bench, "grid", {**how, "stages": [[how["seeds"], how["finalists"]]]}, lambda kind, data: paper_candidates(kind, data.name)
+        bench,
+        "grid",
+        {**how, "stages": [[how["seeds"], how["finalists"]]]},
+        lambda kind, data: paper_candidates(kind, data.name),
     )
 
 

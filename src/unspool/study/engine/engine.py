@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from unspool.study.pack.alone import Alone
 from unspool.study.trial import Result, Trial
 from unspool.train.epochs import few_threads
 from unspool.train.interrupt import deferred_interrupt
+
+_LOG = logging.getLogger(__name__)
 
 #: Epochs between two looks at the results; on a GPU a look means waiting for it.
 CHUNKS = {"cpu": 5, "cuda": 25}
@@ -174,6 +177,10 @@ class _Engine:
             problem.__traceback__ = None  # its frames hold the broken pack, and this one holds the problem: a circle
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
             if alike not in self.single and not isinstance(problem, torch.OutOfMemoryError | MemoryError):
+                why = " ".join(str(problem).split())[:200]
+                _LOG.warning(
+                    "%s goes on one by one: its pack broke (%s: %s)", first.trial.name, type(problem).__name__, why
+                )
                 self.single.add(alike)
                 self.slots[alike] = 1
             elif len(unfinished) > 1:
