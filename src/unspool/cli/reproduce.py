@@ -30,6 +30,7 @@ def _training(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--out", default="out/reproduce", show_default=True, type=_FOLDER, help="Where study and results go."),
         click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted."),
         click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; as many as pay when omitted."),
+        click.option("--stored", is_flag=True, help="Train nothing: write and show what OUT/study.db holds already."),
         _DATA,
         _JSON,
     )):  # fmt: skip
@@ -169,11 +170,25 @@ def heterophily(**options: Any) -> None:
     run(("heterophily",), (), **options)
 
 
+@reproduce.command()
+@_training
+def networks(**options: Any) -> None:
+    """What networks have learnt: their frequency responses, and their objectives along depth, for the report.
+
+    Trains the settings of Table 2 (on heterophilous graphs those of their search) once more for three seeds.
+
+    Example: unspool reproduce networks --datasets cora,texas --models UGDGNN,GPRGNN
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("networks",), (), **options)
+
+
 @reproduce.command(name="all")
 @_PRESET
 @_training
 def all_(presets: tuple[str, ...], root: Path | None, as_json: bool, **options: Any) -> None:
-    """Everything: datasets, table1, table2 with all presets (--quick: paper alone), readings, depth, robust, grid, heterophily.
+    """Everything: datasets, table1, table2 with all presets (--quick: paper alone), readings, depth, robust, grid, heterophily, networks.
 
     Example: unspool reproduce all --quick
     """
@@ -182,6 +197,6 @@ def all_(presets: tuple[str, ...], root: Path | None, as_json: bool, **options: 
 
     show_datasets(root, as_json)
     show_table1(3, 0, as_json)
-    every = ("table2", "readings", "depth", "robust", "grid", "heterophily")
+    every = ("table2", "readings", "depth", "robust", "grid", "heterophily", "networks")
     usual = ("paper",) if options["quick"] else ("paper", "official", "tuned")
     run(every, presets if presets else usual, root=root, as_json=as_json, **options)

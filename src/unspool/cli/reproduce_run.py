@@ -18,6 +18,7 @@ from unspool.cli.study.screen import StudyScreen, echo, teller
 from unspool.models.checkpoint import check_device
 from unspool.reproduce.bench import Bench, Watching
 from unspool.reproduce.depth import run_depth
+from unspool.reproduce.networks import run_networks
 from unspool.reproduce.readings import run_readings
 from unspool.reproduce.robust import run_robust
 from unspool.reproduce.settings import Pace, Place, Scope, model_named
@@ -33,13 +34,14 @@ _RUNS = {
     "robust": run_robust,
     "grid": run_grid,
     "heterophily": run_heterophily,
+    "networks": run_networks,
 }
 
 
 def run(
     experiments: Sequence[str], presets: Sequence[str], *, models: tuple[str, ...], datasets: tuple[str, ...], seeds: int | None,
     epochs: int | None, most: int | None, quick: bool, out: Path, device: str | None, jobs: int | None, root: Path | None,
-    as_json: bool,
+    as_json: bool, stored: bool = False,
 ) -> None:  # fmt: skip
     """Run experiments one after the other, each shown when it is done."""
     if device is not None:
@@ -50,8 +52,9 @@ def run(
         scope.asked(experiment)
     check_folder(out)
     console = console_for(quiet=as_json)
-    place = Place(out, device, jobs, root, _command())
-    with Bench(place, scope, _screens(console, as_json)) as bench:
+    place = Place(out, device, jobs, root, _command(), stored)
+    say = None if as_json else lambda text: console.print(text, markup=False, highlight=False)
+    with Bench(place, scope, _screens(console, as_json), say=say) as bench:
         bench.store.retry_failed()  # a full disk or memory may have room by now
         for experiment in experiments:
             _one(bench, experiment, presets, console, as_json)

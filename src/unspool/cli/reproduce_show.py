@@ -18,6 +18,8 @@ from unspool.reproduce import results
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.claims import Answer, accuracy_answers, counted
 from unspool.reproduce.depth import by_depth, depth_answers
+from unspool.reproduce.networks import read_networks
+from unspool.reproduce.page_models import ends, side
 from unspool.reproduce.readings import Explained, explained
 from unspool.reproduce.robust import robust_answers
 from unspool.reproduce.settings import Scope
@@ -69,8 +71,15 @@ def show_results(
     folder: Path, experiment: str, presets: Sequence[str], scope: Scope, console: Console, as_json: bool
 ) -> None:
     """What the results of one experiment say, about the models and datasets that were asked for."""
-    if not (folder / f"{experiment}.csv").is_file():
-        return
+    if experiment == "networks":
+        _networks(folder, scope, console, as_json)
+    elif (folder / f"{experiment}.csv").is_file():
+        _show_rows(folder, experiment, presets, scope, console, as_json)
+
+
+def _show_rows(
+    folder: Path, experiment: str, presets: Sequence[str], scope: Scope, console: Console, as_json: bool
+) -> None:
     found = results.read(folder)
     names, where = {kind.__name__ for kind in scope.kinds(experiment)}, set(scope.asked(experiment)["datasets"])
     rows = [row for row in found.of(experiment) if row.model in names and row.dataset in where]
@@ -98,6 +107,32 @@ def _title(experiment: str, found: results.Results, console: Console) -> None:
         f": {spent['trials']:,} trials in {span(spent['seconds'])} on {', '.join(spent['hardware'])}" if spent else ""
     )
     console.print(f"\n{experiment}{told}\n", markup=False)
+
+
+def _networks(folder: Path, scope: Scope, console: Console, as_json: bool) -> None:
+    """Which frequencies trained networks let through."""
+    names, where = {kind.__name__ for kind in scope.kinds("networks")}, set(scope.asked("networks")["datasets"])
+    table = columns("set", "model", "seeds", "at λ = 0", "at λ = 1", "at λ = 2", "passes")
+    for one in read_networks(folder):
+        if one.found.gain is None or one.model not in names or one.dataset not in where:
+            continue
+        low, middle, high = ends(one)
+        if as_json:
+            echo(
+                {
+                    "event": "response",
+                    "dataset": one.dataset,
+                    "model": one.model,
+                    "at_0": low,
+                    "at_1": middle,
+                    "at_2": high,
+                }
+            )
+        numbers = [f"{value:.3f}" for value in (low, middle, high)]
+        table.add_row(one.dataset, one.model, str(len(one.found.seeds)), *numbers, side(low, high))
+    if not as_json:
+        console.print("Mean response of trained networks at low, middle and high frequencies")
+        console.print(table)
 
 
 def _readings(found: Sequence[Explained], console: Console, as_json: bool) -> None:

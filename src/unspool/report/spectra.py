@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,20 +71,35 @@ def learnt(seeds: Sequence[Seed]) -> Learnt:
         >>> learnt(read_job(out).seeds).hops[0].values
         tensor([[0.5000, 0.2500, 0.2500]], dtype=torch.float64)
     """
+    return _learnt([(seed.name, lambda seed=seed: load_folder(seed.place)[0]) for seed in seeds])
+
+
+def read_models(nets: Sequence[tuple[str, Any]]) -> Learnt:
+    """The same of models that are in memory, each with the name of its seed.
+
+    Example:
+        >>> import unspool as us
+        >>> read_models([("0", us.models.APPNP(5, 3, depth=2, teleport=0.5))]).seeds
+        ('0',)
+    """
+    return _learnt([(name, lambda model=model: model) for name, model in nets])
+
+
+def _learnt(nets: Sequence[tuple[str, Callable[[], Any]]]) -> Learnt:
     names: list[str] = []
     found: list[tuple[Any, Any]] = []
     trouble: list[str] = []
-    for seed in seeds:
+    for name, give in nets:
         try:
-            model = load_folder(seed.place)[0]
+            model = give()
             kind = read(model)
             if isinstance(kind, Neither):
                 trouble = [f"{kind.reason}, so it has no exact response to draw."]
                 return Learnt((), None, None, (), False, tuple(trouble))
             found.append((propagation_of(model), response(model)))
-            names.append(seed.name)
+            names.append(name)
         except (OSError, ValueError, TypeError) as problem:
-            trouble.append(f"Seed {seed.name} could not be read: {problem}.")
+            trouble.append(f"Seed {name} could not be read: {problem}.")
     if not found:
         return Learnt((), None, None, (), False, tuple(trouble))
     gain, band = _gains([h for _, h in found])
@@ -161,9 +176,13 @@ def _cell(value: float, digits: int = 4) -> Cell:
 
 
 def response_panel(
-    what: Learnt, graph: Graph | None = None, *, name: str = "response", title: str = "frequency response"
+    what: Learnt,
+    graph: Graph | tuple[Tensor, Tensor] | None = None,
+    *,
+    name: str = "response",
+    title: str = "frequency response",
 ) -> Panel:
-    """Each seed's response and their mean, over the density of a graph's frequencies."""
+    """Each seed's response and their mean, over the density of a graph's frequencies, or one that :func:`scaled_density` made."""
     assert what.gain is not None
     gain, lines = what.gain, what.gain.values
     several = lines.shape[0] > 1 and not gain.same
@@ -181,7 +200,8 @@ def response_panel(
         low = min(low, -0.03 * (high - low))
         axis.set(xlim=(0, 2), ylim=(low, high))
         if graph is not None:
-            _draw_density(axis, graph, -low / (high - low))
+            density = scaled_density(graph) if isinstance(graph, Graph) else graph
+            _draw_density(axis, *density, -low / (high - low))
         finish(axis, title, "graph frequency λ", gain.name)
 
     ends = [f"{shown(float(lines[:, k].mean()), 3)} at λ = {float(GRID[k]):g}" for k in (0, 30, 60, 90, 120)]
@@ -195,10 +215,21 @@ def response_panel(
     return Panel.drawn(name, f"Line chart of the {gain.name} ({kind}): {', '.join(ends)}.", draw)
 
 
-def _draw_density(axis: Any, graph: Graph, below: float) -> None:
-    """Behind the response, standing on its zero line, on a scale that nobody needs; a spike may leave the panel."""
+def scaled_density(graph: Graph) -> tuple[Tensor, Tensor]:
+    """Where a graph's frequencies lie between 0 and 2, and how dense they are there.
+
+    Example:
+        >>> import unspool as us
+        >>> where, height = scaled_density(us.graph.ring(30))
+        >>> bool(where.max() <= 2 and (height >= 0).all())
+        True
+    """
     density = spectral_density(graph)
-    height, where = density.value * graph.scale, density.frequency / graph.scale
+    return density.frequency / graph.scale, density.value * graph.scale
+
+
+def _draw_density(axis: Any, where: Tensor, height: Tensor, below: float) -> None:
+    """Behind the response, standing on its zero line, on a scale that nobody needs; a spike may leave the panel."""
     behind = axis.twinx()
     behind.set_zorder(axis.get_zorder() - 1)
     axis.patch.set_visible(False)

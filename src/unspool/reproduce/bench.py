@@ -54,6 +54,7 @@ class Bench:
         scope: what is to be run.
         watching: who looks on; nobody when omitted.
         load: reads a dataset by its name; from the data root when omitted.
+        say: is told in a line what comes next, where trials are not watched; nobody when omitted.
 
     Attributes:
         missing: why datasets are not run, by name; ``found``: those that are here.
@@ -76,8 +77,10 @@ class Bench:
         scope: Scope,
         watching: Watching | None = None,
         load: Callable[[str], Dataset] | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.place, self.scope, self.watching = place, scope, watching
+        self.say = (lambda _: None) if say is None else say
         place.results.mkdir(parents=True, exist_ok=True)
         self.store = Store(place.store)
         self._load = load
@@ -121,13 +124,13 @@ class Bench:
         """
         if not items:
             return []
-        dataset, items = data.name, [replace(item, trial=self._shortened(item.trial)) for item in items]
+        dataset, items = data.name, [replace(item, trial=self.shortened(item.trial)) for item in items]
         data = replace(data, name=f"{dataset} ({variant})") if variant else data
         provide = study.Provider(data)
         trials = {item.trial.key(provide.mark): item.trial for item in items}
         self.store.add(list(trials.values()), provide.name, provide.mark)
         ended = self._ended(provide.name)
-        left = [trial for key, trial in trials.items() if key not in ended]
+        left = [] if self.place.stored else [trial for key, trial in trials.items() if key not in ended]
         if left:
             try:
                 with self._look(
@@ -145,7 +148,8 @@ class Bench:
         said = (f"{r.described['model']} on {name}: {r.message}" for r in rows if r.status is Status.FAILED)
         self.failed = list(dict.fromkeys([*self.failed, *said]))
 
-    def _shortened(self, trial: Trial) -> Trial:
+    def shortened(self, trial: Trial) -> Trial:
+        """A trial with no more epochs than were asked for."""
         longest = self.scope.longest
         if longest is None or trial.plan.epochs <= longest:
             return trial

@@ -71,7 +71,18 @@ class Timer:
                 "commands": _with(old["commands"], place.command),
             }
         absent = {name: why for name, why in held.get("not_run", {}).items() if name not in bench.found}
-        write_machine(place.results, {**here, "experiments": known, "not_run": {**absent, **bench.missing}})
+        machines = _machines(held)
+        if trained or not machines:
+            machines = [*(one for one in machines if one.get("hardware") != here["hardware"]), here]
+        told = {"machines": machines, "experiments": known, "not_run": {**absent, **bench.missing}}
+        write_machine(place.results, told)
+
+
+def _machines(held: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that a file names; older files name one, among everything else."""
+    if "machines" in held or "hardware" not in held:
+        return list(held.get("machines", []))
+    return [{name: value for name, value in held.items() if name not in ("experiments", "not_run")}]
 
 
 def joined(spans: list[list[float]]) -> list[list[float]]:

@@ -14,9 +14,10 @@ from unspool.files import write_whole
 from unspool.report import Block, Contents, Folded, Page, Paragraph, Section, Table
 from unspool.report.latex import PREAMBLE, latex_table
 from unspool.report.text import counted
-from unspool.reproduce.page_causes import cause_of, surpassed
+from unspool.reproduce.networks import Network
+from unspool.reproduce.page_causes import causes_in, surpassed
 from unspool.reproduce.page_curves import depth, robust
-from unspool.reproduce.page_models import Trained, networks, trained
+from unspool.reproduce.page_models import networks, trained
 from unspool.reproduce.page_others import heterophily, machine, searches
 from unspool.reproduce.page_readings import readings
 from unspool.reproduce.page_table2 import table2
@@ -46,7 +47,7 @@ class Findings:
     results: Results
     certificates: Sequence[theory.Certificate]
     sizes: Sequence[Row]
-    models: Sequence[Trained] = ()
+    models: Sequence[Network] = ()
     trials: int = TRIALS
 
     @staticmethod
@@ -97,7 +98,7 @@ def page(found: Findings) -> Page:
     """The page as a value."""
     results = found.results
     parts = [
-        ("Table 2: accuracy, ours beside the paper's", table2(results.of("table2"), cause_of)),
+        ("Table 2: accuracy, ours beside the paper's", table2(results.of("table2"), causes_in(results))),
         ("Cells that miss, and the readings that explain them", readings(results)),
         ("Beyond the paper: our best against published numbers", surpassed(results.of("table2"))),
         ("Figure 1: accuracy by depth", depth(results.of("depth"))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from unspool.report import Block, Column, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
@@ -11,7 +11,8 @@ from unspool.report.text import shown
 from unspool.reproduce.causes import causes_of
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.page_cells import NAMES, Standing, called, distinct, signed, standing
-from unspool.reproduce.results import Record
+from unspool.reproduce.readings import explained
+from unspool.reproduce.results import Record, Results
 from unspool.reproduce.settings import read_settings
 
 
@@ -28,6 +29,31 @@ def cause_of(cell: Cell) -> str:
         return ""
     row = cell.first
     return " ".join(f"{cause}." for cause in causes_of(row.model, row.dataset, row.preset))
+
+
+def causes_in(results: Results) -> Callable[[Cell], str]:
+    """Tells of a cell what ``causes.toml`` knows, after the reading that was measured to explain it.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> low = [example_record(seed, test_score=0.8) for seed in range(3)]
+        >>> other = [example_record(seed, experiment="readings", preset="last epoch") for seed in range(3)]
+        >>> causes_in(Results([*low, *other]))(choose(low)[0])
+        'Explained by the reading "last epoch": 82.80 ± 0.20 (−0.44).'
+    """
+    found = {(one.cell.first.model, one.cell.first.dataset): one for one in explained(results)}
+
+    def cause(cell: Cell) -> str:
+        one = found.get((cell.first.model, cell.first.dataset)) if cell.first.preset == "paper" else None
+        measured = ""
+        if one is not None and one.by is not None:
+            measured = f'Explained by the reading "{one.by.first.preset}": {one.by.text} ({signed(one.by.difference)}).'
+        elif one is not None and one.readings:
+            best = one.readings[0]
+            measured = f'No reading that was tried explains it; the nearest is "{best.first.preset}": {best.text} ({signed(best.difference)}).'
+        return f"{measured} {cause_of(cell)}".strip()
+
+    return cause
 
 
 def surpassed(rows: Sequence[Record]) -> list[Block]:

@@ -78,8 +78,12 @@ def machine(results: Results) -> list[Block]:
     missing = known.pop("not_run", {})
     if isinstance(missing, Mapping) and missing:
         blocks += [Paragraph(["Not run:"]), Notes([str(why) for why in missing.values()])]
-    pairs = [pair for name, value in known.items() for pair in _flat(str(name), value)]
-    return [*blocks, facts("Machine and versions", pairs)]
+    several = known.pop("machines", [])
+    for one in [*several, *([known] if known else [])]:
+        pairs = [pair for name, value in one.items() for pair in _flat(str(name), value)]
+        title = f"Machine and versions: {one['hardware']}" if len(several) > 1 else "Machine and versions"
+        blocks.append(facts(title, pairs))
+    return blocks
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------

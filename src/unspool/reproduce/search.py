@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from torch import nn
+
 from unspool import study
 from unspool.datasets import Dataset
 from unspool.models import Model
@@ -158,7 +160,7 @@ def _search(cell: Cell, one: Candidates, many: int) -> Search:
     )  # fmt: skip
 
 
-def meant(model: type[Model], name: str, value: Any) -> Any:
+def meant(model: type[nn.Module], name: str, value: Any) -> Any:
     """A word of a data file as the choice that it means.
 
     Example:

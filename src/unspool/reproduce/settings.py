@@ -116,6 +116,7 @@ class Place:
         jobs: processes on a CPU; as many as pay when omitted.
         root: the folder of raw data, else ``UNSPOOL_DATA``.
         command: what was typed, for ``machine.json``.
+        stored: train nothing, and take what the study holds.
 
     Example:
         >>> Place(Path("out")).results
@@ -127,6 +128,7 @@ class Place:
     jobs: int | None = None
     root: Path | None = None
     command: str = ""
+    stored: bool = False
 
     @property
     def results(self) -> Path:

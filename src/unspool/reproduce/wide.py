@@ -9,7 +9,8 @@ from unspool.datasets import Dataset
 from unspool.models import Model
 from unspool.reproduce.bench import Bench
 from unspool.reproduce.results import Record
-from unspool.reproduce.search import Candidates, candidates, paper_candidates, search
+from unspool.reproduce.search import Candidates, Found, candidates, paper_candidates, search
+from unspool.reproduce.settings import read_settings
 
 
 def run_grid(bench: Bench) -> list[Record]:
@@ -25,13 +26,20 @@ def run_grid(bench: Bench) -> list[Record]:
 
 def run_heterophily(bench: Bench) -> list[Record]:
     """Run a small grid on heterophilic graphs, on their ten recorded splits; the best settings go into ``heterophily.csv``."""
-    how = bench.scope.asked("heterophily")
+    return _each(bench, "heterophily", bench.scope.asked("heterophily"), _heterophilous)
 
-    def sought(kind: type[Model], data: Dataset) -> Candidates:
-        space = {**how["space"], **how["exceptions"]["models"].get(kind.__name__, {})}
-        return candidates(kind, data.name, "default", space, how["fixed"], start="default")
 
-    return _each(bench, "heterophily", how, sought)
+def _heterophilous(kind: type[Model], data: Dataset) -> Candidates:
+    how = read_settings("heterophily")
+    space = {**how["space"], **how["exceptions"]["models"].get(kind.__name__, {})}
+    return candidates(kind, data.name, "default", space, how["fixed"], start="default")
+
+
+def heterophily_search(bench: Bench, data: Dataset, kinds: Sequence[type[Model]]) -> Found:
+    """The search on one heterophilous graph; one that was made before is in the store, and costs nothing."""
+    how = bench.scope.asked("heterophily") | {"seeds": read_settings("heterophily")["seeds"]}
+    sought = [_heterophilous(kind, data) for kind in kinds]
+    return search(bench, "heterophily", data, sought, seeds=how["seeds"], stages=how["stages"])
 
 
 def _each(

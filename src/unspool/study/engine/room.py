@@ -6,6 +6,7 @@ import contextlib
 import gc
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,6 +21,10 @@ SHARE = 0.8
 #: Pairs of sizes whose memory is compared on a GPU. The first compiles the kernels that large packs use; the second is for
 #: graphs of which thirty-two trials do not fit.
 _TRIED = ((16, 32), (2, 6))
+#: A bound on the memory of a trial: so many numbers for each node, channel and layer, and for each weight.
+_NUMBERS = 16
+#: Layers of a model that has no depth: PPNP solves a system, with as many steps as it needs.
+_DEPTHLESS = 64
 
 
 def slots_for(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wanted: int) -> int:
@@ -56,11 +61,37 @@ def _measured(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wan
     if wanted <= _TRIED[0][1]:
         return wanted
     free = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    if surely_fits(member, wanted, free):
+        return wanted  # opening three small packs to hear it takes longer than many small trials
     for low, high in _TRIED[:-1]:
         with contextlib.suppress(torch.OutOfMemoryError):
             return _fitting(wanted, low, high, _cuda_peaks(member, open_pack, low, high), free)
     low, high = _TRIED[-1]
     return _fitting(wanted, low, high, _cuda_peaks(member, open_pack, low, high), free)
+
+
+def surely_fits(member: Member, many: int, free: float) -> bool:
+    """Whether trials of a named model take so little that measuring can be left out: a bound far above what they take fits twice.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> from unspool.study.trial import Trial
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> trial = Trial(us.models.GPRGNN, {"hidden": 8, "depth": 2})
+        >>> member = Member(trial, trial.build(data.features.shape[1], 2), train.Task.of(data))
+        >>> surely_fits(member, 100, free=1e9), surely_fits(member, 100, free=1e6)
+        (True, False)
+    """
+    model: Any = member.model
+    how = getattr(model, "settings", None)
+    if how is None or "hidden" not in how:
+        return False
+    width = max(int(how["hidden"]), int(model.out_features))
+    layers = int(how.get("depth", _DEPTHLESS)) + 4
+    weights = sum(p.numel() for p in model.parameters())
+    bound = 4 * (_NUMBERS * member.task.graph.nodes * width * layers + _NUMBERS * weights)
+    return many * bound <= free / 2
 
 
 def _cuda_peaks(

@@ -1,0 +1,186 @@
+"""Readings of cells that miss, networks as numbers, results that several processes write."""
+
+import json
+import multiprocessing
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unspool import datasets, models
+from unspool.reproduce.bench import Bench
+from unspool.reproduce.machine import joined
+from unspool.reproduce.networks import NETWORKS, keep_networks, read_networks, run_networks
+from unspool.reproduce.readings import all_readings, explained, missing_cells, run_readings
+from unspool.reproduce.results import Results, example_record, read, write
+from unspool.reproduce.settings import Place, Scope
+from unspool.reproduce.table2 import as_printed, run_table2, to_be_searched
+from unspool.study.search.words import signature
+from unspool.train import Select, Stop
+
+
+def small(name):
+    return datasets.contextual_sbm(nodes=60, classes=2, seed=len(name))
+
+
+def bench(folder, stored=False, **scope):
+    given = {"seeds": 2, "epochs": 3, "models": ("SGC", "GCN"), "datasets": ("cora",), "most": 2, **scope}
+    return Bench(Place(folder, device="cpu", jobs=1, stored=stored), Scope(**given), load=small)
+
+
+# -- readings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reading", all_readings(), ids=lambda reading: reading.name)
+def test_every_reading_changes_a_trial_of_every_model_that_it_concerns(reading):
+    concerned = 0
+    for kind in models.MODELS:
+        printed = as_printed(kind, "photo", "paper")
+        if printed is None or not reading.concerns(kind.__name__, "photo"):
+            continue
+        if not all(name in signature(kind).names for name in reading.settings):
+            continue
+        concerned += 1
+        other = reading.of(printed)
+        assert other.seed == printed.seed
+        if reading.split is None and reading.seeds is None and reading.decay != "first":  # a decay of 0 stays 0
+            assert other.key("data") != printed.key("data")
+        other.build(7, 3)
+    assert concerned
+
+
+def test_readings_say_what_they_change():
+    printed = as_printed(models.GCN, "cora", "paper")
+    found = {reading.name: reading.of(printed) for reading in all_readings() if reading.concerns("GCN", "cora")}
+    assert found["highest validation accuracy"].plan.select is Select.VALIDATION_ACCURACY
+    assert not found["features as they are"].normalise_rows
+    assert found["features as they are"].plan == printed.plan
+    early = found["stops after 100 epochs without a lower validation loss"].plan
+    assert (early.stop, early.patience) == (Stop.PATIENCE, 100)
+    assert found["decay on the first layer alone"].plan.decay == {"first": 5e-4}
+
+
+def test_only_cells_that_miss_are_read_again(tmp_path):
+    """On noise every cell misses; one that is put above its print is left alone."""
+    with bench(tmp_path) as first:
+        rows = run_table2(first)
+        good = [replace(row, test_score=0.99) if row.model == "GCN" else row for row in rows]
+        write(first.place.results, "table2", good)
+    with bench(tmp_path) as second:
+        read_again = run_readings(second)
+    assert {row.model for row in read_again} == {"SGC"}
+    # --most 2: the first two readings, both seeds; the second stops early, and three epochs are the most.
+    assert [row.preset for row in read_again] == [r.name for r in all_readings()[:2] for _ in range(2)]
+    found = read(tmp_path / "results")
+    assert [one.cell.first.model for one in explained(found)] == ["SGC"]
+    assert len(explained(found)[0].readings) == 2
+
+
+def test_without_table2_readings_say_what_to_run_first(tmp_path):
+    with bench(tmp_path) as some, pytest.raises(FileNotFoundError, match="run `unspool reproduce table2` first"):
+        run_readings(some)
+
+
+def test_a_reading_with_missing_seeds_is_not_kept(tmp_path):
+    with bench(tmp_path, models=("SGC",), seeds=1) as first:
+        run_table2(first)
+        run_readings(first)
+    with bench(tmp_path, models=("SGC",), seeds=2, stored=True) as second:
+        assert run_readings(second) == []  # of two seeds the study has one
+        assert second.trained == 0
+
+
+def test_the_reading_that_explains_a_cell_is_the_nearest_that_is_within():
+    low = [example_record(seed, test_score=0.8) for seed in range(3)]
+    near = [example_record(seed, experiment="readings", preset="near", test_score=0.8320) for seed in range(3)]
+    far = [example_record(seed, experiment="readings", preset="far", test_score=0.9) for seed in range(3)]
+    worse = [example_record(seed, experiment="readings", preset="worse", test_score=0.7) for seed in range(3)]
+    (one,) = explained(Results([*low, *far, *worse, *near]))
+    assert [cell.first.preset for cell in one.readings] == ["near", "far", "worse"]
+    assert one.by.first.preset == "near"
+    (none,) = explained(Results([*low, *worse]))
+    assert none.by is None
+    assert missing_cells([*near]) == []
+
+
+def test_tuned_tries_the_settings_of_the_paper_and_of_the_authors_too():
+    for data, wanted in (("cora", 2), ("photo", 1)):
+        sought = to_be_searched(models.GCNII, data, "tuned")
+        keys = {(t.settings["depth"], t.plan.rate, str(t.plan.decay)) for t in sought.trials}
+        found = 0
+        for preset in ("paper", "official"):
+            printed = as_printed(models.GCNII, data, preset)
+            found += (
+                printed is not None and (printed.settings["depth"], printed.plan.rate, str(printed.plan.decay)) in keys
+            )
+        assert found == wanted
+
+
+# -- networks ----------------------------------------------------------------------------------------------------------
+
+
+def test_networks_come_back_from_their_file_as_they_were(tmp_path):
+    with bench(tmp_path, models=("UGDGNN", "SGC"), datasets=("cora", "texas"), most=1) as some:
+        made = run_networks(some)
+    again = read_networks(tmp_path / "results")
+    assert [(one.dataset, one.model) for one in again] == [(one.dataset, one.model) for one in made]
+    assert {one.dataset for one in made} == {"cora", "texas"}
+    for one, other in zip(made, again, strict=True):
+        assert torch.allclose(one.found.gain.values, other.found.gain.values, rtol=1e-3)
+        assert all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(one.density, other.density, strict=True))
+        assert [len(run) for run in one.descent.runs] == [len(run) for run in other.descent.runs]
+    keep_networks(tmp_path / "results", [again[0]])
+    assert len(read_networks(tmp_path / "results")) == len(again)
+
+
+def test_a_broken_file_of_networks_is_named(tmp_path):
+    (tmp_path / NETWORKS).write_text('{"networks": [{}], "densities": {}}')
+    with pytest.raises(
+        ValueError, match=r"networks.json cannot be read .*; write it again with `unspool reproduce networks`"
+    ):
+        read_networks(tmp_path)
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def _keep(folder, name):
+    torch.set_num_threads(1)
+    with bench(folder, datasets=(name,), models=("SGC",)) as some:
+        for _ in range(10):
+            with some.timed("table2"):
+                some.trained += 1
+                some.keep("table2", [example_record(seed, dataset=name) for seed in range(3)])
+
+
+def test_processes_that_write_into_one_folder_lose_nothing(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    crew = [context.Process(target=_keep, args=(tmp_path, name)) for name in ("cora", "citeseer", "pubmed")]
+    for one in crew:
+        one.start()
+    for one in crew:
+        one.join()
+    assert [one.exitcode for one in crew] == [0, 0, 0]
+    found = read(tmp_path / "results")
+    assert {row.dataset for row in found.rows} == {"cora", "citeseer", "pubmed"}
+    assert len(found.rows) == 9
+    assert found.machine["experiments"]["table2"]["trials"] == 30
+
+
+def test_time_that_overlaps_counts_once():
+    assert joined([[0, 10], [2, 5], [9, 12], [20, 21]]) == [[0, 12], [20, 21]]
+    assert joined([]) == []
+
+
+def test_a_second_machine_does_not_take_the_place_of_the_first(tmp_path):
+    file = tmp_path / "results" / "machine.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"hardware": "a GPU", "torch": "2.11", "experiments": {}}))  # as older versions wrote it
+    with bench(tmp_path, models=("SGC",)) as some:
+        run_table2(some)
+    told = json.loads(file.read_text())
+    assert told["machines"][0]["hardware"] == "a GPU"
+    assert len(told["machines"]) == 2
+    with bench(tmp_path, models=("SGC",)) as some:
+        run_table2(some)
+    assert len(json.loads(file.read_text())["machines"]) == 2
