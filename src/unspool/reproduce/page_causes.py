@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from unspool.report import Block, Column, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
 from unspool.report.text import shown
 from unspool.reproduce.causes import causes_of
-from unspool.reproduce.cells import Cell, choose
-from unspool.reproduce.page_cells import NAMES, Standing, called, distinct, signed, standing
-from unspool.reproduce.readings import explained
+from unspool.reproduce.cells import Cell
+from unspool.reproduce.page_cells import Standing, called, signed, standing
+from unspool.reproduce.readings import Explained, explained
 from unspool.reproduce.results import Record, Results
-from unspool.reproduce.settings import read_settings
+from unspool.reproduce.summary import surpassed as best_tuned
 
 
 def cause_of(cell: Cell) -> str:
     """Why a cell deviates by more than a printed standard deviation, as far as ``causes.toml`` knows; else nothing.
 
     Example:
+        >>> from unspool.reproduce.cells import choose
         >>> from unspool.reproduce.results import example_record
         >>> low = [example_record(seed, model="JKNet", test_score=0.7) for seed in range(3)]
         >>> cause_of(choose(low)[0])[:45]
-        'the paper does not say how JKNet combines its'
+        'The paper does not say how JKNet combines its'
     """
     if standing(cell) in (None, Standing.WITHIN):
         return ""
     row = cell.first
-    return " ".join(f"{cause}." for cause in causes_of(row.model, row.dataset, row.preset))
+    return " ".join(sentence(str(cause)) for cause in causes_of(row.model, row.dataset, row.preset))
+
+
+def sentence(words: str) -> str:
+    """Words with a capital letter and a full stop.
+
+    Example:
+        >>> sentence("the paper does not say")
+        'The paper does not say.'
+    """
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def causes_in(results: Results) -> Callable[[Cell], str]:
-    """Tells of a cell what ``causes.toml`` knows, after the reading that was measured to explain it.
+    """Tells of a cell the reading that was measured to explain it; where none was tried, what ``causes.toml`` knows.
 
     Example:
+        >>> from unspool.reproduce.cells import choose
         >>> from unspool.reproduce.results import example_record
         >>> low = [example_record(seed, test_score=0.8) for seed in range(3)]
         >>> other = [example_record(seed, experiment="readings", preset="last epoch") for seed in range(3)]
@@ -51,36 +62,44 @@ def causes_in(results: Results) -> Callable[[Cell], str]:
         elif one is not None and one.readings:
             best = one.readings[0]
             measured = f'No reading that was tried explains it; the nearest is "{best.first.preset}": {best.text} ({signed(best.difference)}).'
-        return f"{measured} {cause_of(cell)}".strip()
+        return measured if measured else cause_of(cell)
 
     return cause
 
 
+def known_causes(found: Sequence[Explained]) -> list[str]:
+    """What ``causes.toml`` knows about cells that miss, each cause once with the cells that it concerns."""
+    told: dict[str, list[str]] = {}
+    for one in found:
+        row = one.cell.first
+        for cause in causes_of(row.model, row.dataset, row.preset):
+            told.setdefault(str(cause), []).append(f"{row.model} on {called(row.dataset)}")
+    return [f"{', '.join(cells)}: {words}." for words, cells in told.items()]
+
+
 def surpassed(rows: Sequence[Record]) -> list[Block]:
-    """The best model of ours on each dataset, chosen on validation, against the highest published numbers."""
-    cells = [c for c in choose(rows) if not math.isnan(c.mean) and not math.isnan(c.valid.mean)]
-    tuned = [c for c in cells if c.first.preset == "tuned"]
-    cells = tuned if tuned else cells
-    known = read_settings("published")
+    """The best model of the tuned settings on each dataset, chosen on validation, against the highest published numbers.
+
+    Only cells of one preset are compared: others keep another epoch, so that their validation scores mean something else.
+    """
+    found = best_tuned(rows)
+    if not found:
+        return [Paragraph(["Not run yet: unspool reproduce table2 --preset tuned"])] if rows else []
     heads = [Column(n, numbers=False) for n in ("dataset", "our best")]
     heads += [Column(n) for n in ("ours", "same family", "difference", "highest", "difference to it")]
     table: list[list[str | Shown]] = []
-    for data in distinct((c.first.dataset for c in cells if c.first.dataset in known), NAMES):
-        best = max((c for c in cells if c.first.dataset == data), key=lambda c: c.valid.mean)
-        one = known[data]
+    for one in found:
+        cell = one.cell
         pairs = [
-            part
-            for name in ("family", "best")
-            for part in (_published(one[name], one["who" if name == "best" else "family_who"]), _gap(best, one[name]))
+            _published(one.family, one.family_who),
+            _gap(cell, one.family),
+            _published(one.best, one.who),
+            _gap(cell, one.best),
         ]
-        who = f"{best.first.model}, preset {best.first.preset}"
-        table.append([called(data), who, Shown(best.text, best.mean), *pairs])
-    if not table:
-        return []
-    which = "of the tuned settings" if tuned else "of all presets in this folder"
+        table.append([called(cell.first.dataset), cell.first.model, Shown(cell.text, cell.mean), *pairs])
     words = (
-        f"The model with the highest mean validation score {which}, one for each dataset, beside published numbers under the same "
-        "protocol: the highest of the same family of networks, and the highest of any kind that we know."
+        "The model with the highest mean validation score of the tuned settings, one for each dataset, beside published numbers under "
+        "the same protocol: the highest of the same family of networks, and the highest of any kind that we know."
     )
     return [Paragraph([words]), Table("Our best against published numbers (test accuracy, %)", heads, table)]
 

@@ -14,7 +14,8 @@ from unspool.reproduce.cells import Cell
 NAMES = {
     "cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "cs": "CS", "physics": "Physics", "photo": "Photo",
     "arxiv": "ArXiv", "texas": "Texas", "wisconsin": "Wisconsin", "cornell": "Cornell", "actor": "Actor",
-    "chameleon": "Chameleon", "squirrel": "Squirrel",
+    "chameleon": "Chameleon", "squirrel": "Squirrel", "chameleon_filtered": "Chameleon, filtered",
+    "squirrel_filtered": "Squirrel, filtered",
 }  # fmt: skip
 
 #: Models in the order of the paper's Table 2, then those that it leaves out.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from unspool.report import Block, Column, Folded, Mark, Paragraph, Table, Tone
+from unspool.report import Block, Column, Folded, Mark, Notes, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
 from unspool.reproduce.cells import Cell
+from unspool.reproduce.page_causes import known_causes
 from unspool.reproduce.page_cells import called, gap, signed, standing
 from unspool.reproduce.readings import Explained, explained
 from unspool.reproduce.results import Results
@@ -32,30 +33,26 @@ def readings(results: Results) -> list[Block]:
         f"{printed.printed}. Readings explain; they choose nothing, and no other table is built on them. One reading is changed "
         "at a time, all else as in the preset paper; 'official' are the settings of a model's authors.",
     ])  # fmt: skip
-    return [lead, _summary(found), Folded("Every reading that was tried", [_listing(found)])]
+    why = known_causes(found)
+    notes: list[Block] = [Paragraph(["What is known about them:"]), Notes(why)] if why else []
+    return [lead, _summary(found), *notes, Folded("Every reading that was tried", [_listing(found)])]
 
 
 def _summary(found: list[Explained]) -> Table:
     heads = [Column(n, numbers=False) for n in ("model", "dataset")]
     heads += [Column(n) for n in ("paper", "as printed", "difference")]
-    heads += [Column("reading that explains it", numbers=False), Column("with it"), Column("difference with it")]
+    heads += [Column("reading that explains it", numbers=False), Column("with it"), Column("difference")]
     rows: list[list[str | Shown]] = []
     for one in found:
         cell, best = one.cell, one.by
-        ending: list[str | Shown] = ["none of those tried", Shown("–"), Shown("–")]
+        why = "none of those tried" if one.readings else "none tried yet"
+        ending: list[str | Shown] = [why, Shown("–"), Shown("–")]
         if best is not None:
-            ending = [best.first.preset, Shown(best.text, best.mean), _gap(best)]
-        rows.append(
-            [
-                cell.first.model,
-                called(cell.first.dataset),
-                _paper(cell),
-                Shown(cell.text, cell.mean),
-                _gap(cell),
-                *ending,
-            ]
-        )
-    return Table("Cells that miss as printed, and the reading that explains them (test accuracy, %)", heads, rows)
+            ending = [best.first.preset, Shown(best.text, best.mean), _gap(best, words=False)]
+        printed = [_paper(cell), Shown(cell.text, cell.mean), _gap(cell, words=False)]
+        rows.append([cell.first.model, called(cell.first.dataset), *printed, *ending])
+    caption = "Cells below by more than one printed standard deviation, and the reading with which they are not (test accuracy, %)"
+    return Table(caption, heads, rows)
 
 
 def _listing(found: list[Explained]) -> Table:
@@ -82,8 +79,8 @@ def _paper(cell: Cell) -> Shown:
     return Shown(f"{cell.printed[0]:.2f} ± {cell.printed[1]:.2f}", cell.printed[0])
 
 
-def _gap(cell: Cell) -> Shown:
+def _gap(cell: Cell, *, words: bool = True) -> Shown:
     found, how = gap(cell), standing(cell)
     if found is None or how is None:
         return Shown("–")
-    return Shown(f"{signed(found)} {how.value}", found, how.tone)
+    return Shown(f"{signed(found)} {how.value}" if words else signed(found), found, how.tone)

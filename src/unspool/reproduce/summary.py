@@ -91,13 +91,16 @@ class Against:
     """The best model of ours on a dataset, by validation, against the paper's best and the highest published number.
 
     Attributes:
-        cell: ours; ``paper``: the highest mean that the paper prints; ``best``, ``who``: the highest published.
+        cell: ours; ``paper``: the highest mean that the paper prints; ``best``, ``who``: the highest published; ``family``,
+            ``family_who``: the highest of the same family of networks.
     """
 
     cell: Cell
     paper: float
     best: float
     who: str
+    family: float
+    family_who: str
 
 
 def surpassed(rows: Sequence[Record], preset: str = "tuned") -> list[Against]:
@@ -117,5 +120,5 @@ def surpassed(rows: Sequence[Record], preset: str = "tuned") -> list[Against]:
             best = max(cells, key=lambda cell: -math.inf if math.isnan(cell.valid.mean) else cell.valid.mean)
             printed = [pair[0] for model in ACCURACY if (pair := printed_accuracy(model, name)) is not None]
             held = published[name]
-            found.append(Against(best, max(printed), held["best"], held["who"]))
+            found.append(Against(best, max(printed), held["best"], held["who"], held["family"], held["family_who"]))
     return found
