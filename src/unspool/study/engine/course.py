@@ -50,7 +50,7 @@ class Course:
     def take(self, numbers: NDArray[np.float64], seconds: float) -> int:
         """Read the next epochs, shape (epochs, 4), until the trial ends; gives how many were its own."""
         self.seconds += seconds
-        if self.plan.stop is Stop.NEVER and np.isfinite(numbers[:, :3]).all():
+        if self._goes_on(len(numbers)) and np.isfinite(numbers[:, :3]).all():
             return self._take_together(numbers[: self.left])
         taken = 0
         for row in numbers.tolist():
@@ -59,8 +59,18 @@ class Course:
             taken += self._read(row)
         return taken
 
+    def _goes_on(self, many: int) -> bool:
+        """Whether no rule can stop the trial within the next epochs, whatever they bring."""
+        if self.plan.stop is Stop.PATIENCE:
+            return self.epochs + many - (self.epochs if self.best is None else self.best.epoch) < self.plan.patience
+        if self.plan.stop is Stop.ABOVE_MEAN:
+            return self.epochs + many <= max(self.plan.earliest, self.plan.patience)
+        return self.plan.stop is Stop.NEVER
+
     def _take_together(self, numbers: NDArray[np.float64]) -> int:
         """The same where nothing stops early: only the best of these epochs can be the best of all."""
+        if self.plan.stop is Stop.ABOVE_MEAN:  # it looks back
+            self._history += [Epoch(self.epochs + k, *row) for k, row in enumerate(numbers.tolist(), 1)]
         loss, score = numbers[:, 1], numbers[:, 2]
         if self.plan.select is Select.LAST:
             place = len(numbers) - 1
