@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -137,3 +138,32 @@ def make_arxiv(root, nodes=60):
         path.parent.mkdir(parents=True, exist_ok=True)
         text = "\n".join(",".join(repr(v.item()) for v in row) for row in table)
         path.write_bytes(gzip.compress((text + "\n").encode()))
+
+
+def test_readings_need_table2_and_show_every_reading(out, first, tmp_path):
+    with pytest.raises(FileNotFoundError, match="run `unspool reproduce table2` first, or name another folder"):
+        cli(["reproduce", "readings", *TINY, "--out", str(tmp_path)], standalone_mode=False)
+    text = run(out, "readings", "--models", "SGC", "--datasets", "citeseer")
+    assert re.search(r"SGC +as printed", text)
+    assert "highest validation accuracy" in text
+    assert "cells are explained by a reading" in text
+    found = events(run(out, "readings", "--models", "SGC", "--datasets", "citeseer", "--json"))
+    assert {one["preset"] for one in found if one["event"] == "reading"} >= {"highest validation accuracy"}
+
+
+def test_networks_say_what_they_let_through(out):
+    text = run(out, "networks", "--models", "SGC,APPNP", "--datasets", "citeseer", "--seeds", "1")
+    assert "networks on citeseer: SGC, 1 seed of at most 3 epochs" in text
+    assert "low frequencies" in text or "both ends" in text
+    found = events(run(out, "networks", "--models", "SGC", "--datasets", "citeseer", "--seeds", "1", "--json"))
+    assert [(one["model"], one["at_0"]) for one in found if one["event"] == "response"] == [("SGC", pytest.approx(1.0))]
+
+
+def test_stored_trains_nothing(out, first, tmp_path):
+    again = run(out, "table2", "--models", "SGC", "--datasets", "citeseer", "--stored")
+    assert "71.50 ± 0.25" in again
+    nothing = ask(
+        "reproduce", "table2", *TINY, "--models", "SGC", "--datasets", "citeseer", "--stored", "--out", tmp_path
+    )
+    assert "ours" not in nothing
+    assert "--stored" in nothing

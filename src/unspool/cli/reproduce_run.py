@@ -73,7 +73,11 @@ def _one(bench: Bench, experiment: str, presets: Sequence[str], console: Console
     except KeyboardInterrupt:
         console.print("interrupted: what has ended is kept; run the same command again to continue")
         raise click.exceptions.Exit(130) from None
-    show_results(bench.place.results, experiment, presets, bench.scope, console, as_json)
+    there = show_results(bench.place.results, experiment, presets, bench.scope, console, as_json)
+    if not there and bench.place.stored and not as_json:
+        console.print(
+            f"{experiment}: the study holds nothing of this that is whole; run it without --stored", markup=False
+        )
 
 
 def _notes(bench: Bench, console: Console, as_json: bool) -> None:

@@ -69,28 +69,29 @@ def show_table1(trials: int, seed: int, as_json: bool) -> bool:
 
 def show_results(
     folder: Path, experiment: str, presets: Sequence[str], scope: Scope, console: Console, as_json: bool
-) -> None:
-    """What the results of one experiment say, about the models and datasets that were asked for."""
+) -> bool:
+    """What the results of one experiment say, about the models and datasets that were asked for; False where they say nothing."""
     if experiment == "networks":
-        _networks(folder, scope, console, as_json)
-    elif (folder / f"{experiment}.csv").is_file():
-        _show_rows(folder, experiment, presets, scope, console, as_json)
+        return _networks(folder, scope, console, as_json)
+    file = folder / f"{experiment}.csv"
+    return file.is_file() and _show_rows(folder, experiment, presets, scope, console, as_json)
 
 
 def _show_rows(
     folder: Path, experiment: str, presets: Sequence[str], scope: Scope, console: Console, as_json: bool
-) -> None:
+) -> bool:
     found = results.read(folder)
     names, where = {kind.__name__ for kind in scope.kinds(experiment)}, set(scope.asked(experiment)["datasets"])
     rows = [row for row in found.of(experiment) if row.model in names and row.dataset in where]
     searches = [s for s in found.searches if s.experiment == experiment and s.model in names and s.dataset in where]
     if not rows:
-        return
+        return False
     if not as_json:
         _title(experiment, found, console)
     show: dict[str, Callable[..., None]] = {"depth": _depth, "robust": _robust}
     if experiment == "readings":
-        _readings(explained(found), console, as_json)
+        known = [one for one in explained(found) if one.cell.first.model in names and one.cell.first.dataset in where]
+        _readings(known, console, as_json)
     elif experiment == "table2":
         for preset in presets:
             _table2(rows, preset, console, as_json)
@@ -99,6 +100,7 @@ def _show_rows(
     if experiment == "table2":
         searches = [s for s in searches if s.preset in presets]
     _searches(searches, console, as_json)
+    return True
 
 
 def _title(experiment: str, found: results.Results, console: Console) -> None:
@@ -109,13 +111,12 @@ def _title(experiment: str, found: results.Results, console: Console) -> None:
     console.print(f"\n{experiment}{told}\n", markup=False)
 
 
-def _networks(folder: Path, scope: Scope, console: Console, as_json: bool) -> None:
-    """Which frequencies trained networks let through."""
+def _networks(folder: Path, scope: Scope, console: Console, as_json: bool) -> bool:
+    """Which frequencies trained networks let through; False where there are none."""
     names, where = {kind.__name__ for kind in scope.kinds("networks")}, set(scope.asked("networks")["datasets"])
     table = columns("set", "model", "seeds", "at λ = 0", "at λ = 1", "at λ = 2", "passes")
-    for one in read_networks(folder):
-        if one.found.gain is None or one.model not in names or one.dataset not in where:
-            continue
+    mine = [one for one in read_networks(folder) if one.model in names and one.dataset in where]
+    for one in (one for one in mine if one.found.gain is not None):
         low, middle, high = ends(one)
         if as_json:
             echo(
@@ -130,9 +131,10 @@ def _networks(folder: Path, scope: Scope, console: Console, as_json: bool) -> No
             )
         numbers = [f"{value:.3f}" for value in (low, middle, high)]
         table.add_row(one.dataset, one.model, str(len(one.found.seeds)), *numbers, side(low, high))
-    if not as_json:
+    if mine and not as_json:
         console.print("Mean response of trained networks at low, middle and high frequencies")
         console.print(table)
+    return bool(mine)
 
 
 def _readings(found: Sequence[Explained], console: Console, as_json: bool) -> None:

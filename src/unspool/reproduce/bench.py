@@ -140,6 +140,8 @@ class Bench:
             finally:  # what has ended counts, interrupted or not
                 before, ended = ended, self._ended(provide.name)
                 self.trained += sum(key in ended and key not in before for key in trials)
+        if self.place.stored:  # a cell that is there in part would be compared with whole ones
+            items = _whole(items, lambda item: item.trial.key(provide.mark) in ended)
         pairs = [(item, ended[key]) for item in items if (key := item.trial.key(provide.mark)) in ended]
         self._note_failures(data.name, [row for _, row in pairs])
         return [Done(i, record(experiment, dataset, i.preset, variant, r)) for i, r in pairs if r.result is not None]
@@ -196,6 +198,16 @@ class Bench:
         if experiment not in EXPERIMENTS:
             raise ValueError(f"no experiment called {experiment!r}; there are {', '.join(EXPERIMENTS)}")
         return machine.Timer(self, experiment)
+
+
+def _whole(items: Sequence[Item], there: Callable[[Item], bool]) -> list[Item]:
+    """The items of those settings of which every seed is there."""
+    missing = {_setting(item) for item in items if not there(item)}
+    return [item for item in items if _setting(item) not in missing]
+
+
+def _setting(item: Item) -> tuple[str, str]:
+    return (replace(item.trial, seed=0).key(""), item.preset)
 
 
 def record(experiment: str, dataset: str, preset: str, variant: str, row: Row) -> Record:

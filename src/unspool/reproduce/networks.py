@@ -20,6 +20,7 @@ from unspool.datasets import Dataset
 from unspool.files import one_at_a_time, write_whole
 from unspool.refusal import Refusal
 from unspool.report.spectra import Learnt, Spread, read_models, scaled_density
+from unspool.report.text import counted
 from unspool.reproduce.bench import Bench
 from unspool.reproduce.page_descent import Descent, along
 from unspool.reproduce.table2 import chosen_settings
@@ -58,6 +59,8 @@ def run_networks(bench: Bench) -> list[Network]:
 
     Settings are those of Table 2 under the preset ``paper``, and on other sets those that the search on heterophilous graphs chose.
     """
+    if bench.place.stored:  # weights are not in the study
+        return read_networks(bench.place.results)
     how = bench.scope.asked("networks")
     kinds = bench.scope.kinds("networks")
     made: list[Network] = []
@@ -69,7 +72,7 @@ def run_networks(bench: Bench) -> list[Network]:
         for trial in chosen.values():
             trials = [bench.shortened(replace(trial, seed=seed)) for seed in range(how["seeds"])]
             bench.say(
-                f"networks on {name}: {trial.name}, {len(trials)} seeds of at most {trials[0].plan.epochs} epochs"
+                f"networks on {name}: {trial.name}, {counted(len(trials), 'seed')} of at most {trials[0].plan.epochs} epochs"
             )
             made.append(trained_network(data, trials, bench.place.device))
             keep_networks(bench.place.results, made[-1:])

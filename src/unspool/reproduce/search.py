@@ -129,9 +129,8 @@ def search(
         final = _finalists(rows, one, 1)
         if final:  # else every trial failed, and the bench says why
             found.chosen[one.model.__name__] = trials[final[0].first.setting]
-            found.searches.append(
-                _search(final[0], one, sum(it[:2] == (one.model.__name__, one.preset) for it in seen))
-            )
+            own = [trial for trial in seen if trial[:2] == (one.model.__name__, one.preset)]
+            found.searches.append(_search(final[0], one, len({setting for _, _, setting, _ in own}), len(own)))
     return found
 
 
@@ -148,14 +147,14 @@ def _seeded(item: Item, seed: int) -> Item:
     return replace(item, trial=replace(item.trial, seed=seed))
 
 
-def _search(cell: Cell, one: Candidates, many: int) -> Search:
+def _search(cell: Cell, one: Candidates, settings: int, trials: int) -> Search:
     row = cell.first
     plain = {"rate": row.rate, "decay": row.decay, "dropout": row.dropout, "depth": row.depth}
     held = {**row.settings, **{name: value for name, value in plain.items() if value is not None}}
     chosen = {name: held[name] for name in one.space if name in held}
     space = {name: list(values) for name, values in one.space.items()}
     return Search(
-        row.experiment, row.dataset, row.variant, row.model, row.preset, len(one.trials), many, space, chosen,
+        row.experiment, row.dataset, row.variant, row.model, row.preset, settings, trials, space, chosen,
         cell.valid.mean, len(cell.rows),
     )  # fmt: skip
 
