@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows has no locks on folders
-    fcntl = None
 
 
 @contextmanager
 def one_at_a_time(folder: str | os.PathLike[str]) -> Generator[None]:
     """Wait until no other process is inside this block for the same folder.
 
-    For files that are read, changed and written again. The kernel frees the folder when a process ends, however it ends.
+    For files that are read, changed and written again. A small file ``.lock`` in the folder is locked; the system frees it when a
+    process ends, however it ends.
 
     Example:
         >>> import tempfile
@@ -27,15 +30,28 @@ def one_at_a_time(folder: str | os.PathLike[str]) -> Generator[None]:
         ...     print("alone")
         alone
     """
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
+    file = Path(folder) / ".lock"
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        handle = os.open(file, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as problem:
+        raise type(problem)(f"cannot write {file}: {problem.strerror}") from None
+    try:
+        _lock(handle)
         yield
     finally:
-        os.close(handle)
+        os.close(handle)  # gives the lock back
+
+
+def _lock(handle: int) -> None:
+    """Wait for the lock."""
+    if sys.platform == "win32":
+        while True:
+            try:  # gives up after ten seconds
+                return msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+            except OSError as problem:
+                if problem.errno != errno.EDEADLOCK:
+                    raise
+    return fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:

@@ -2,15 +2,19 @@
 
 import json
 import multiprocessing
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 import torch
 
 from unspool import datasets, models
+from unspool.report.spectra import Learnt, Spread
 from unspool.reproduce.bench import Bench
+from unspool.reproduce.depth import deepened, run_depth
 from unspool.reproduce.machine import joined
-from unspool.reproduce.networks import NETWORKS, keep_networks, read_networks, run_networks
+from unspool.reproduce.networks import NETWORKS, Network, keep_networks, read_networks, run_networks
 from unspool.reproduce.readings import all_readings, explained, missing_cells, run_readings
 from unspool.reproduce.results import Results, example_record, read, write
 from unspool.reproduce.settings import Place, Scope
@@ -32,7 +36,7 @@ def bench(folder, stored=False, **scope):
 
 
 @pytest.mark.parametrize("reading", all_readings(), ids=lambda reading: reading.name)
-def test_every_reading_changes_a_trial_of_every_model_that_it_concerns(reading):
+def test_every_reading_changes_some_trial_and_is_left_out_where_it_changes_none(reading):
     concerned = 0
     for kind in models.MODELS:
         printed = as_printed(kind, "photo", "paper")
@@ -40,13 +44,21 @@ def test_every_reading_changes_a_trial_of_every_model_that_it_concerns(reading):
             continue
         if not all(name in signature(kind).names for name in reading.settings):
             continue
-        concerned += 1
         other = reading.of(printed)
         assert other.seed == printed.seed
-        if reading.split is None and reading.seeds is None and reading.decay != "first":  # a decay of 0 stays 0
-            assert other.key("data") != printed.key("data")
+        if reading.split is None and reading.times == 1:
+            assert not reading.changes(printed) or other.key("data") != printed.key("data")
         other.build(7, 3)
+        concerned += reading.changes(printed)
     assert concerned
+
+
+def test_readings_that_change_nothing_are_not_run():
+    first = next(reading for reading in all_readings() if reading.decay == "first")
+    raw = next(reading for reading in all_readings() if reading.name == "features as they are")
+    assert not first.changes(as_printed(models.GCNII, "citeseer", "paper"))  # printed with decay 0
+    assert first.changes(as_printed(models.GCNII, "cora", "paper"))
+    assert not raw.changes(as_printed(models.GCN, "arxiv", "paper"))  # its features are never scaled
 
 
 def test_readings_say_what_they_change():
@@ -81,13 +93,59 @@ def test_without_table2_readings_say_what_to_run_first(tmp_path):
         run_readings(some)
 
 
+def test_readings_of_other_results_say_what_to_run_first(tmp_path):
+    with bench(tmp_path, models=("SGC",)) as some:
+        run_table2(some, ("official",))
+        with pytest.raises(FileNotFoundError, match="run `unspool reproduce table2 --preset paper` first"):
+            run_readings(some)
+
+
+# -- what is there in part ---------------------------------------------------------------------------------------------
+
+
 def test_a_reading_with_missing_seeds_is_not_kept(tmp_path):
     with bench(tmp_path, models=("SGC",), seeds=1) as first:
         run_table2(first)
         run_readings(first)
     with bench(tmp_path, models=("SGC",), seeds=2, stored=True) as second:
+        before = list(second.store.rows())
         assert run_readings(second) == []  # of two seeds the study has one
         assert second.trained == 0
+        assert list(second.store.rows()) == before
+
+
+def test_a_search_or_a_curve_that_is_there_in_part_is_not_kept(tmp_path):
+    with bench(tmp_path, models=("MLP",), seeds=2, most=3) as first:
+        run_table2(first)
+    with bench(tmp_path, models=("MLP",), seeds=2, most=4, stored=True) as second:
+        assert run_table2(second) == []  # of four settings the study has three
+    with bench(tmp_path, models=("MLP",), seeds=2, most=3, stored=True) as third:
+        assert len(run_table2(third)) == 3 * 2
+    with bench(tmp_path, models=("SGC",), seeds=1) as first:
+        whole = first.scope.asked("depth")["depths"]
+        monkey = pytest.MonkeyPatch()
+        monkey.setattr("unspool.reproduce.depth.deepened", lambda trial, depths: deepened(trial, depths[:2]))
+        assert len(run_depth(first)) == 2
+        monkey.undo()
+    with bench(tmp_path, models=("SGC",), seeds=1, stored=True) as second:
+        assert run_depth(second) == []
+    assert len(whole) > 2
+    assert len(read(tmp_path / "results").of("depth")) == 2  # nothing takes the place of what is there
+
+
+def test_a_setting_of_which_a_seed_failed_is_no_cell(tmp_path):
+    with bench(tmp_path, models=("SGC", "GCN")) as some:
+        run_table2(some)
+        rows = [row for row in some.store.rows() if row.described["model"] == "SGC"]
+        _fail(tmp_path / "study.db", rows[0].key)
+    with bench(tmp_path, models=("SGC", "GCN"), stored=True) as again:
+        assert {row.model for row in run_table2(again)} == {"GCN"}
+        assert len(again.failed) == 1
+
+
+def _fail(file, key):
+    with closing(sqlite3.connect(file)) as store, store:
+        store.execute("update trial set status = 'failed', message = 'no', epoch = null where key = ?", (key,))
 
 
 def test_the_reading_that_explains_a_cell_is_the_nearest_that_is_within():
@@ -133,12 +191,29 @@ def test_networks_come_back_from_their_file_as_they_were(tmp_path):
     assert len(read_networks(tmp_path / "results")) == len(again)
 
 
-def test_a_broken_file_of_networks_is_named(tmp_path):
+def test_networks_are_not_trained_twice(tmp_path, monkeypatch):
+    with bench(tmp_path, models=("SGC",)) as some:
+        first = run_networks(some)
+    with bench(tmp_path, models=("SGC",)) as some:
+        monkeypatch.setattr("unspool.reproduce.networks.trained_network", None)
+        assert [one.key for one in run_networks(some)] == [one.key for one in first]
+        assert some.trained == 0
+    monkeypatch.undo()
+    with bench(tmp_path, models=("SGC",), epochs=4) as some:  # another plan is another network
+        assert run_networks(some)[0].key != first[0].key
+    told = json.loads((tmp_path / "results" / "machine.json").read_text())
+    assert told["experiments"]["networks"]["trials"] == 2 + 2
+
+
+def test_a_broken_file_of_networks_is_named_and_can_be_written_again(tmp_path):
     (tmp_path / NETWORKS).write_text('{"networks": [{}], "densities": {}}')
     with pytest.raises(
         ValueError, match=r"networks.json cannot be read .*; write it again with `unspool reproduce networks`"
     ):
         read_networks(tmp_path)
+    gain = Spread("response h(λ)", torch.ones(1, 121, dtype=torch.float64))
+    keep_networks(tmp_path, [Network("cora", "APPNP", Learnt(("0",), gain, None, (), False, ()))])
+    assert [one.model for one in read_networks(tmp_path)] == ["APPNP"]
 
 
 # -- several processes -------------------------------------------------------------------------------------------------
@@ -167,6 +242,29 @@ def test_processes_that_write_into_one_folder_lose_nothing(tmp_path):
     assert found.machine["experiments"]["table2"]["trials"] == 30
 
 
+def _search(folder, barrier, queue):
+    torch.set_num_threads(1)
+    with bench(folder, models=("MLP", "SGC"), seeds=3, most=9, epochs=30) as some:
+        barrier.wait()
+        queue.put([run_table2(some), some.trained])
+
+
+def test_two_processes_on_the_same_search_choose_the_same_and_train_nothing_twice(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    barrier, queue = context.Barrier(2), context.Queue()
+    crew = [context.Process(target=_search, args=(tmp_path, barrier, queue)) for _ in range(2)]
+    for one in crew:
+        one.start()
+    (first, a), (second, b) = queue.get(timeout=120), queue.get(timeout=120)
+    for one in crew:
+        one.join()
+    assert sorted(map(str, first)) == sorted(map(str, second))
+    with bench(tmp_path, models=("MLP", "SGC"), seeds=3, most=9, epochs=30) as alone:
+        assert sorted(map(str, run_table2(alone))) == sorted(map(str, first))
+        assert alone.trained == 0
+        assert a + b == len(list(alone.store.rows()))
+
+
 def test_time_that_overlaps_counts_once():
     assert joined([[0, 10], [2, 5], [9, 12], [20, 21]]) == [[0, 12], [20, 21]]
     assert joined([]) == []
@@ -175,12 +273,17 @@ def test_time_that_overlaps_counts_once():
 def test_a_second_machine_does_not_take_the_place_of_the_first(tmp_path):
     file = tmp_path / "results" / "machine.json"
     file.parent.mkdir()
-    file.write_text(json.dumps({"hardware": "a GPU", "torch": "2.11", "experiments": {}}))  # as older versions wrote it
+    older = {"table2": {"trials": 5, "seconds": 7.0, "hardware": ["a GPU"], "commands": ["c"]}}
+    file.write_text(
+        json.dumps({"hardware": "a GPU", "torch": "2.11", "experiments": older})
+    )  # as older versions wrote it
     with bench(tmp_path, models=("SGC",)) as some:
         run_table2(some)
     told = json.loads(file.read_text())
     assert told["machines"][0]["hardware"] == "a GPU"
     assert len(told["machines"]) == 2
+    assert told["experiments"]["table2"]["trials"] == 5 + 2
+    assert told["experiments"]["table2"]["seconds"] >= 7.0
     with bench(tmp_path, models=("SGC",)) as some:
         run_table2(some)
     assert len(json.loads(file.read_text())["machines"]) == 2

@@ -55,7 +55,8 @@ def run(
     place = Place(out, device, jobs, root, _command(), stored)
     say = None if as_json else lambda text: console.print(text, markup=False, highlight=False)
     with Bench(place, scope, _screens(console, as_json), say=say) as bench:
-        bench.store.retry_failed()  # a full disk or memory may have room by now
+        if not stored:
+            bench.store.retry_failed()  # a full disk or memory may have room by now
         for experiment in experiments:
             _one(bench, experiment, presets, console, as_json)
         _notes(bench, console, as_json)

@@ -221,9 +221,10 @@ def repetition(dataset: Dataset, number: int) -> Split:
     split = dataset.split
     if split is None:
         raise ValueError(f"{dataset.name} has no split to repeat; give it one with data.with_split(...)")
-    kind, sizes = split.name.partition(" ")[0], split.name.rpartition(" ")[2]  # "legacy per-class 20/30"
+    kind, _, sizes = split.name.partition(" ")
+    sizes = sizes.rpartition(" ")[2]  # "legacy per-class 20/30"
     if split.seed is not None and kind in ("per-class", "legacy", "random") and "restricted" not in split.name:
-        return by_name(dataset, f"{kind}:{sizes}", seed=split.seed + number)
+        return by_name(dataset, f"{kind}:{sizes}" if sizes else kind, seed=split.seed + number)
     stem, _, place = split.name.rpartition("-")
     if place.isdecimal() and split.name in dataset.recorded:
         many = sum(name.rpartition("-")[0] == stem for name in dataset.recorded)

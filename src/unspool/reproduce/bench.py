@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from unspool.train.epochs import SMALL
 _DECAYED = {"first", "linear", "convolution", "gate"}
 #: Fewer epochs of all trials than this are done before a second process pays.
 _WORTHWHILE = 10_000
+#: Seconds between two looks at trials that other processes train.
+_WAIT = 1.0
 
 #: Shows how trials are getting on: called with a title, the trials and how many had ended before.
 Watching = Callable[[str, Sequence[Trial], int], AbstractContextManager[Callable[[Progress], None] | None]]
@@ -128,23 +131,31 @@ class Bench:
         data = replace(data, name=f"{dataset} ({variant})") if variant else data
         provide = study.Provider(data)
         trials = {item.trial.key(provide.mark): item.trial for item in items}
-        self.store.add(list(trials.values()), provide.name, provide.mark)
+        if not self.place.stored:
+            self.store.add(list(trials.values()), provide.name, provide.mark)
+            self._train_all(f"{experiment} on {data.name}", trials, data, provide)
         ended = self._ended(provide.name)
-        left = [] if self.place.stored else [trial for key, trial in trials.items() if key not in ended]
-        if left:
-            try:
-                with self._look(
-                    f"{experiment} on {data.name}", list(trials.values()), len(trials) - len(left)
-                ) as watch:
-                    self._run(left, data, watch)
-            finally:  # what has ended counts, interrupted or not
-                before, ended = ended, self._ended(provide.name)
-                self.trained += sum(key in ended and key not in before for key in trials)
-        if self.place.stored:  # a cell that is there in part would be compared with whole ones
-            items = _whole(items, lambda item: item.trial.key(provide.mark) in ended)
-        pairs = [(item, ended[key]) for item in items if (key := item.trial.key(provide.mark)) in ended]
-        self._note_failures(data.name, [row for _, row in pairs])
-        return [Done(i, record(experiment, dataset, i.preset, variant, r)) for i, r in pairs if r.result is not None]
+        pairs = [(item, ended.get(item.trial.key(provide.mark))) for item in items]
+        self._note_failures(data.name, [row for _, row in pairs if row is not None])
+        whole = _whole([(item, row is not None and row.result is not None) for item, row in pairs], self.place.stored)
+        made = [(item, row) for item, row in pairs if row is not None and row.result is not None and whole(item)]
+        return [Done(item, record(experiment, dataset, item.preset, variant, row)) for item, row in made]
+
+    def _train_all(self, title: str, trials: Mapping[str, Trial], data: Dataset, provide: study.Provider) -> None:
+        """Train until every trial has ended, here or in another process that works on some of them."""
+        ended = self._ended(provide.name)
+        left = [trial for key, trial in trials.items() if key not in ended]
+        while left:
+            with self._look(title, list(trials.values()), len(trials) - len(left)) as watch:
+                count = _Counted(watch)
+                try:
+                    self._run(left, data, count)
+                finally:  # what has ended counts, interrupted or not
+                    self.trained += count.done
+            ended = self._ended(provide.name)
+            left = [trial for key, trial in trials.items() if key not in ended]
+            if left:  # others have them; those of a process that dies are free again
+                time.sleep(_WAIT)
 
     def _note_failures(self, name: str, rows: Sequence[Row]) -> None:
         said = (f"{r.described['model']} on {name}: {r.message}" for r in rows if r.status is Status.FAILED)
@@ -195,19 +206,35 @@ class Bench:
 
     def timed(self, experiment: str) -> machine.Timer:
         """Counts seconds and trials of an experiment into ``machine.json``."""
-        if experiment not in EXPERIMENTS:
+        if experiment not in (*EXPERIMENTS, "networks"):
             raise ValueError(f"no experiment called {experiment!r}; there are {', '.join(EXPERIMENTS)}")
         return machine.Timer(self, experiment)
 
 
-def _whole(items: Sequence[Item], there: Callable[[Item], bool]) -> list[Item]:
-    """The items of those settings of which every seed is there."""
-    missing = {_setting(item) for item in items if not there(item)}
-    return [item for item in items if _setting(item) not in missing]
+class _Counted:
+    """Looks on for somebody, and remembers how many trials have ended in this run."""
+
+    def __init__(self, watch: Callable[[Progress], None] | None) -> None:
+        self.watch, self.done = watch, 0
+
+    def __call__(self, now: Progress) -> None:
+        self.done = max(self.done, now.done)
+        if self.watch is not None:
+            self.watch(now)
 
 
-def _setting(item: Item) -> tuple[str, str]:
-    return (replace(item.trial, seed=0).key(""), item.preset)
+def _whole(pairs: Sequence[tuple[Item, bool]], stored: bool) -> Callable[[Item], bool]:
+    """Tells whether nothing is missing beside an item: what is there in part would be compared with what is whole.
+
+    Of a run that has ended, settings lack seeds that failed. Of one that was cut off and is only read, a model lacks settings, and
+    a choice among the others would be another choice.
+    """
+
+    def group(item: Item) -> tuple[str, str]:
+        return (item.trial.name if stored else replace(item.trial, seed=0).key(""), item.preset)
+
+    missing = {group(item) for item, there in pairs if not there}
+    return lambda item: group(item) not in missing
 
 
 def record(experiment: str, dataset: str, preset: str, variant: str, row: Row) -> Record:

@@ -60,8 +60,10 @@ class Timer:
         known: dict[str, Any] = held.get("experiments", {})
         trained = bench.trained - self.before
         old = known.get(self.experiment, {"trials": 0, "spans": [], "hardware": [], "commands": []})
-        if trained or not old["commands"]:
-            spans = joined([*old["spans"], [round(self.began, 1), round(time.time(), 1)]])
+        if trained:
+            # Older files have no spans: what they had goes to the beginning of time.
+            before = old["spans"] if "spans" in old else [[0.0, old["seconds"]]]
+            spans = joined([*before, [round(self.began, 1), round(time.time(), 1)]])
             known[self.experiment] = {
                 "trials": old["trials"] + trained,
                 "seconds": round(sum(end - begin for begin, end in spans), 1),
@@ -72,7 +74,7 @@ class Timer:
             }
         absent = {name: why for name, why in held.get("not_run", {}).items() if name not in bench.found}
         machines = _machines(held)
-        if trained or not machines:
+        if trained:
             machines = [*(one for one in machines if one.get("hardware") != here["hardware"]), here]
         told = {"machines": machines, "experiments": known, "not_run": {**absent, **bench.missing}}
         write_machine(place.results, told)

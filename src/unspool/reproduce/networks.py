@@ -44,6 +44,7 @@ class Network:
         density: of the graph's frequencies; None where the data are not here.
         descent: its objective along depth; None where it has none.
         said: sentences about what is missing.
+        key: of the trials behind it; a network with the same one is not trained again.
     """
 
     dataset: str
@@ -52,6 +53,7 @@ class Network:
     density: Density | None = None
     descent: Descent | None = None
     said: tuple[str, ...] = ()
+    key: str = ""
 
 
 def run_networks(bench: Bench) -> list[Network]:
@@ -64,24 +66,49 @@ def run_networks(bench: Bench) -> list[Network]:
     how = bench.scope.asked("networks")
     kinds = bench.scope.kinds("networks")
     made: list[Network] = []
-    for name in how["datasets"]:
-        data = bench.data(name)
-        if data is None:
-            continue
-        chosen = _chosen(bench, data, kinds, how["settings_seeds"])
-        for trial in chosen.values():
-            trials = [bench.shortened(replace(trial, seed=seed)) for seed in range(how["seeds"])]
-            bench.say(
-                f"networks on {name}: {trial.name}, {counted(len(trials), 'seed')} of at most {trials[0].plan.epochs} epochs"
-            )
-            made.append(trained_network(data, trials, bench.place.device))
-            keep_networks(bench.place.results, made[-1:])
+    with bench.timed("networks"):
+        for name in how["datasets"]:
+            data = bench.data(name)
+            if data is not None:
+                made += _on(bench, data, kinds, how["seeds"])
     return made
 
 
-def _chosen(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]], seeds: int) -> dict[str, Trial]:
+def _on(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]], seeds: int) -> list[Network]:
+    there = {(one.dataset, one.model): one for one in _readable(bench.place.results)}
+    provide = study.Provider(data)
+    made: list[Network] = []
+    for trial in _chosen(bench, data, kinds).values():
+        trials = [bench.shortened(replace(trial, seed=seed)) for seed in range(seeds)]
+        key = f"{trials[0].key(provide.mark)} x {len(trials)}"
+        old = there.get((data.name.lower(), trial.name))
+        if old is not None and old.key == key:
+            made.append(old)
+            continue
+        bench.say(
+            f"networks on {data.name}: {trial.name}, {counted(len(trials), 'seed')} of at most {trials[0].plan.epochs} epochs"
+        )
+        try:
+            made.append(replace(trained_network(data, trials, bench.place.device), key=key))
+        except (train.Diverged, torch.OutOfMemoryError) as problem:
+            bench.failed.append(f"{trial.name} on {data.name}: {problem}")
+            continue
+        bench.trained += len(trials)
+        keep_networks(bench.place.results, made[-1:])
+    return made
+
+
+def _readable(folder: Path) -> list[Network]:
+    try:
+        return read_networks(folder)
+    except ValueError:  # a file that cannot be read has nothing to keep
+        return []
+
+
+def _chosen(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]]) -> dict[str, Trial]:
+    """The settings of the table that a set is in; over as many seeds as that table has, so that its searches are there already."""
     if models.has_preset(data.name):
-        return chosen_settings(bench, "table2", data, kinds, "paper", seeds).chosen
+        return chosen_settings(bench, "table2", data, kinds, "paper", bench.scope.usual_seeds("table2")).chosen
     return heterophily_search(bench, data, kinds).chosen
 
 
@@ -127,7 +154,7 @@ def keep_networks(folder: Path, made: Sequence[Network]) -> Path:
     file = folder / NETWORKS
     with one_at_a_time(folder):
         new = {(one.dataset, one.model) for one in made}
-        held = [one for one in read_networks(folder) if (one.dataset, one.model) not in new]
+        held = [one for one in _readable(folder) if (one.dataset, one.model) not in new]
         both = [*held, *made]
         densities = {one.dataset: [_rounded(part) for part in one.density] for one in both if one.density is not None}
         told = {"densities": densities, "networks": [_told(one) for one in both]}
@@ -163,7 +190,7 @@ def read_networks(folder: Path) -> list[Network]:
 def _told(one: Network) -> dict[str, Any]:
     gain, band, descent = one.found.gain, one.found.band, one.descent
     return {
-        "dataset": one.dataset, "model": one.model, "seeds": one.found.seeds, "said": one.said, "trouble": one.found.trouble,
+        "dataset": one.dataset, "model": one.model, "key": one.key, "seeds": one.found.seeds, "said": one.said, "trouble": one.found.trouble,
         "gain": None if gain is None else {"name": gain.name, "values": [_rounded(row) for row in gain.values]},
         "band": None if band is None else [_rounded(edge) for edge in band],
         "runs": None if descent is None else [[[float(f"{v:.6g}") for v in step] for step in run] for run in descent.runs],
@@ -179,7 +206,7 @@ def _read(one: Mapping[str, Any], density: Sequence[Sequence[float]] | None) -> 
         descent = Descent(one["model"], one["seeds"][0] if one["seeds"] else "0", _steps(runs))
     found = Learnt(tuple(one["seeds"]), gain, band, (), False, tuple(one["trouble"]))
     height = None if density is None else (_tensor(density[0]), _tensor(density[1]))
-    return Network(one["dataset"], one["model"], found, height, descent, tuple(one["said"]))
+    return Network(one["dataset"], one["model"], found, height, descent, tuple(one["said"]), one.get("key", ""))
 
 
 def _steps(runs: Sequence[Sequence[Sequence[float]]]) -> tuple[tuple[tuple[float, float], ...], ...]:

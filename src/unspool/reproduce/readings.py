@@ -36,7 +36,7 @@ class Reading:
     split: str | None = None
     decay: Mapping[str, float] | str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    seeds: int | None = None
+    times: int = 1
     patience: int | None = None
     models: Sequence[str] = ()
     datasets: Sequence[str] = ()
@@ -62,6 +62,20 @@ class Reading:
         normalise = trial.normalise_rows if self.rows is None else self.rows == "normalised"
         return replace(trial, plan=plan, settings={**trial.settings, **changed}, normalise_rows=normalise)
 
+    def changes(self, trial: Trial) -> bool:
+        """Whether it is another trial at all: a decay of nothing is nothing on the first layer too.
+
+        Example:
+            >>> import unspool as us
+            >>> first = Reading("decay on the first layer alone", decay="first")
+            >>> [first.changes(as_printed(us.models.GCN, name, "paper")) for name in ("cora", "photo")]
+            [True, False]
+        """
+        other = self.of(trial)
+        if _nothing(other.plan.decay) and _nothing(trial.plan.decay):
+            other = replace(other, plan=replace(other.plan, decay=trial.plan.decay))
+        return self.split is not None or self.times > 1 or other.key("") != trial.key("")
+
     def of_data(self, data: Dataset) -> Dataset:
         """The dataset, with another split where the reading has one."""
         return data if self.split is None else data.with_split(splits.by_name(data, self.split))
@@ -84,7 +98,12 @@ def run_readings(bench: Bench) -> list[Record]:
     """
     how = bench.scope.asked("readings")
     check_sets(how["datasets"])
-    missed = missing_cells(read(bench.place.results).of("table2"))
+    table2 = read(bench.place.results).of("table2", preset="paper")
+    if not table2:
+        raise FileNotFoundError(
+            f"no cells of preset paper in {bench.place.results}; run `unspool reproduce table2 --preset paper` first"
+        )
+    missed = missing_cells(table2)
     kinds = {kind.__name__: kind for kind in bench.scope.kinds("readings")}
     readings = all_readings()[: bench.scope.settings]
     kept: list[Record] = []
@@ -126,12 +145,18 @@ def _on(
             ]
             items += [
                 Item(replace(reading.of(printed), seed=seed), reading.name)
-                for reading in fitting if printed is not None for seed in range(reading.seeds or seeds)
-            ]  # fmt: skip
+                for reading in fitting
+                if printed is not None and reading.changes(printed)
+                for seed in range(seeds * reading.times)
+            ]
         if items:
             changed = next(reading for reading in readings if reading.split == split).of_data(data)
             rows += [done.record for done in bench.train("readings", changed, items)]
     return rows
+
+
+def _nothing(decay: Mapping[str, float] | float) -> bool:
+    return not any(decay.values()) if isinstance(decay, Mapping) else not decay
 
 
 def _known(reading: Reading, kind: type[Model]) -> bool:

@@ -7,6 +7,7 @@ are trained on them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -83,7 +84,8 @@ def _trained(
             items = [Item(replace(trial, seed=seed), "paper") for trial in mine for seed in seeds]
             done = bench.train("robust", corrupt(base, kind, share / 100, draw), items, variant(kind, share))
             rows += [one.record for one in done]
-    return rows
+    seeds = Counter((row.model, row.depth) for row in rows)  # a draw may be missing in a run that was cut off
+    return [row for row in rows if seeds[row.model, row.depth] == how["seeds"]]
 
 
 def robust_answers(rows: Sequence[Record]) -> list[Answer]:

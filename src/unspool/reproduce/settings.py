@@ -69,6 +69,11 @@ class Scope:
             held["datasets"] = [key_of(name) for name in self.datasets]
         return held
 
+    def usual_seeds(self, experiment: str) -> int:
+        """How many seeds an experiment has by itself, whatever number was asked for here."""
+        held = read_settings(experiment) | (read_settings("quick") if self.pace is Pace.QUICK else {})
+        return int(held["seeds"])
+
     def kinds(self, experiment: str) -> list[type[Model]]:
         """The models of an experiment, or those that were asked for."""
         listed: list[str] = read_settings(experiment)["models"]

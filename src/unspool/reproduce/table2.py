@@ -130,7 +130,10 @@ def _tuned(kind: type[Model], dataset: str) -> Candidates:
     how = read_settings("tuned")
     drawn = candidates(kind, dataset, "tuned", tuned_space(kind, dataset), how["fixed"])
     drawn = drawn.fewer(how["most"].get(dataset, how["most"]["others"]))
-    starts = [start for start in ("paper", "official") if _exists(kind, dataset, start)]
+    # A preset that is to be searched says nothing of its own.
+    starts = [
+        p for p in ("paper", "official") if _exists(kind, dataset, p) and not models.preset(kind, dataset, p).search
+    ]
     known = [candidates(kind, dataset, "tuned", {}, how["fixed"], start).trials[0] for start in starts]
     unique = {trial.key("draw"): trial for trial in (*known, *drawn.trials)}
     return replace(drawn, trials=tuple(unique.values()))
@@ -145,7 +148,7 @@ def _exists(kind: type[Model], dataset: str, preset: str) -> bool:
 
 
 def tuned_space(kind: type[Model], dataset: str) -> dict[str, list[Any]]:
-    """The space of ``tuned.toml`` for a model on a dataset, its exceptions included.
+    """The space of ``tuned.toml`` for a model on a dataset; of its exceptions those of a set and of a model hold together.
 
     Example:
         >>> tuned_space(models.GCN, "cora")["depth"], tuned_space(models.UGDGNN, "physics")["hidden"]
@@ -153,4 +156,6 @@ def tuned_space(kind: type[Model], dataset: str) -> dict[str, list[Any]]:
     """
     how = read_settings("tuned")
     more: dict[str, Any] = how["exceptions"]
-    return {**how["space"], **more["datasets"].get(dataset, {}), **more["models"].get(kind.__name__, {})}
+    of_set, of_model = more["datasets"].get(dataset, {}), more["models"].get(kind.__name__, {})
+    both = {name: [v for v in of_set[name] if v in of_model[name]] for name in of_set if name in of_model}
+    return {**how["space"], **of_model, **of_set, **{name: values for name, values in both.items() if values}}

@@ -37,9 +37,9 @@ def _heterophilous(kind: type[Model], data: Dataset) -> Candidates:
 
 def heterophily_search(bench: Bench, data: Dataset, kinds: Sequence[type[Model]]) -> Found:
     """The search on one heterophilous graph; one that was made before is in the store, and costs nothing."""
-    how = bench.scope.asked("heterophily") | {"seeds": read_settings("heterophily")["seeds"]}
+    stages, seeds = bench.scope.asked("heterophily")["stages"], bench.scope.usual_seeds("heterophily")
     sought = [_heterophilous(kind, data) for kind in kinds]
-    return search(bench, "heterophily", data, sought, seeds=how["seeds"], stages=how["stages"])
+    return search(bench, "heterophily", data, sought, seeds=seeds, stages=stages)
 
 
 def _each(

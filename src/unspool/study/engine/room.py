@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from unspool.models import MODELS
 from unspool.study.pack import Member, Pack
 from unspool.train.epochs import SMALL, WARM_UP
 
@@ -84,13 +85,16 @@ def surely_fits(member: Member, many: int, free: float) -> bool:
         (True, False)
     """
     model: Any = member.model
-    how = getattr(model, "settings", None)
-    if how is None or "hidden" not in how:
+    if type(model) not in MODELS or "hidden" not in model.settings:
         return False
+    how, x = model.settings, member.task.x
     width = max(int(how["hidden"]), int(model.out_features))
+    entries = (
+        x.numel() if isinstance(x, torch.Tensor) and not x.is_sparse else 0
+    )  # masks of sparse ones are words of bits
     layers = int(how.get("depth", _DEPTHLESS)) + 4
     weights = sum(p.numel() for p in model.parameters())
-    bound = 4 * (_NUMBERS * member.task.graph.nodes * width * layers + _NUMBERS * weights)
+    bound = 4 * _NUMBERS * (member.task.graph.nodes * width * layers + weights + entries)
     return many * bound <= free / 2
 
 
