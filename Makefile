@@ -9,9 +9,9 @@ STAMP := $(VENV)/.installed
 
 demo: $(STAMP)
 	$(BIN)/unspool train --seeds 10 --out out/citeseer
-	$(BIN)/unspool reproduce table2 --quick --out out/reproduce
-	$(BIN)/unspool reproduce networks --quick --models UGDGNN,GPRGNN,APPNP --out out/reproduce
-	$(BIN)/unspool report out/reproduce/results --out out/report.html --trials 1
+	$(BIN)/unspool reproduce table2 --quick
+	$(BIN)/unspool reproduce networks --quick --models UGDGNN,GPRGNN,APPNP
+	$(BIN)/unspool report out/quick/results --out out/report.html --trials 1
 
 test: $(STAMP) lint types rooms
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile

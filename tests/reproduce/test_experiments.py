@@ -75,7 +75,10 @@ def test_what_is_missing_is_named_and_the_rest_runs(tmp_path):
     with bench(tmp_path, datasets=("physics", "cora"), models=("SGC",)) as some:
         rows = run_table2(some)
     assert {row.dataset for row in rows} == {"cora"}
-    assert some.missing["physics"] == "physics not run: ms_academic_phy.npz is missing"
+    assert (
+        some.missing["physics"]
+        == "physics not run: ms_academic_phy.npz is missing; `unspool datasets physics` says where it belongs"
+    )
     assert "physics" in read(tmp_path / "results").machine["not_run"]
 
 

@@ -208,7 +208,7 @@ def test_networks_are_not_trained_twice(tmp_path, monkeypatch):
 def test_a_broken_file_of_networks_is_named_and_can_be_written_again(tmp_path):
     (tmp_path / NETWORKS).write_text('{"networks": [{}], "densities": {}}')
     with pytest.raises(
-        ValueError, match=r"networks.json cannot be read .*; write it again with `unspool reproduce networks`"
+        ValueError, match=r"networks.json is no file of networks.*; write it again with `unspool reproduce networks`"
     ):
         read_networks(tmp_path)
     gain = Spread("response h(λ)", torch.ones(1, 121, dtype=torch.float64))
@@ -287,3 +287,52 @@ def test_a_second_machine_does_not_take_the_place_of_the_first(tmp_path):
     with bench(tmp_path, models=("SGC",)) as some:
         run_table2(some)
     assert len(json.loads(file.read_text())["machines"]) == 2
+
+
+# -- nothing is lost ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [({"epochs": 2}, "with 3 epochs, and a run of 2"), ({"seeds": 1}, "with 2 seeds, and a run of 1")],
+)
+def test_short_runs_do_not_take_the_place_of_long_ones(tmp_path, scope, said):
+    with bench(tmp_path) as first:
+        run_table2(first)
+    with (
+        bench(tmp_path, **scope) as second,
+        pytest.raises(ValueError, match=f"{said} would take its place; give another folder with --out"),
+    ):
+        second.check("table2", {})
+    with bench(tmp_path, datasets=("citeseer",), **scope) as other:
+        other.check("table2", {})
+    with bench(tmp_path, seeds=3, epochs=5) as longer:
+        longer.check("table2", {})
+    with bench(tmp_path) as short, pytest.raises(ValueError, match="with 9 epochs"):
+        short.check("networks", {("cora", "UGDGNN"): 9, ("cora", "SGC"): 9})
+
+
+CORRUPT = {
+    "cut": (lambda text: text[: len(text) - 30], "row 5 is cut off"),
+    "binary": (lambda text: "\x96\x00", "is no CSV file"),
+    "foreign": (lambda text: "a,b\n1,2\n", "has no column 'experiment'"),
+    "score": (lambda text: text.replace(",0.", ",7.", 99), "(a row cannot be read|is at most 1)"),
+}
+
+
+@pytest.mark.parametrize("kind", CORRUPT)
+def test_broken_results_are_named_with_a_way_out(tmp_path, kind):
+    change, said = CORRUPT[kind]
+    file = write(tmp_path, "table2", [example_record(seed) for seed in range(4)])
+    broken = change(file.read_text())
+    file.write_bytes(broken.encode("latin-1", "replace"))
+    with pytest.raises(ValueError, match=rf"table2.csv.*{said}.*; move it away and run `unspool reproduce` again"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", "3", '{"machines": 3}', '{"experiments": []}'])
+def test_a_broken_file_of_the_machine_is_named(tmp_path, text):
+    write(tmp_path, "table2", [example_record()])
+    (tmp_path / "machine.json").write_text(text)
+    with pytest.raises(ValueError, match=r"machine.json is no file of results, or was cut off; move it away"):
+        read(tmp_path)

@@ -35,6 +35,9 @@ def report_(folder: Path, out: Path, markdown: Path | None, latex: Path | None, 
     for file in (out, markdown, latex):
         if file is not None:
             check_folder(file.parent)
+    inner = folder / "results"
+    if not any(folder.glob("*.csv")) and any(inner.glob("*.csv")):
+        raise ValueError(f"{folder} has its results in a subfolder; run: unspool report {inner}")
     report(folder, out, markdown=markdown, latex=latex, trials=trials)
     for name, file in (("page", out), ("Markdown", markdown), ("LaTeX", latex)):
         if file is not None:

@@ -10,12 +10,17 @@ import click
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
-_DATA = click.option("--data", "root", type=_FOLDER, help="Folder with raw data, else UNSPOOL_DATA.")
+_DATA = click.option(
+    "--data", "root", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder with raw data, else UNSPOOL_DATA.",
+)  # fmt: skip
 
 
 def _listed(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names that were given in one list, with commas, or one by one."""
-    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+    if values and not names:
+        raise click.BadParameter("no name is given; leave the option out for all of them")
+    return names
 
 
 def _training(command: Callable[..., None]) -> Callable[..., None]:
@@ -23,11 +28,11 @@ def _training(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed((
         click.option("--models", multiple=True, callback=_listed, metavar="A,B,...", help="Only these models."),
         click.option("--datasets", multiple=True, callback=_listed, metavar="A,B,...", help="Only these sets."),
-        click.option("--seeds", type=click.IntRange(1, 1000), help="Repetitions; 10 when omitted."),
+        click.option("--seeds", type=click.IntRange(1, 1000), help="Repetitions; 10 when omitted (networks: 3)."),
         click.option("--epochs", type=click.IntRange(1), help="The most; shortens runs to try things out."),
         click.option("--most", type=click.IntRange(1), help="So many settings of each search, drawn from all."),
         click.option("--quick", is_flag=True, help="2 seeds, 50 epochs, a few settings, on the built-in CiteSeer only."),
-        click.option("--out", default="out/reproduce", show_default=True, type=_FOLDER, help="Where study and results go."),
+        click.option("--out", type=_FOLDER, help="Where study and results go: out/reproduce when omitted, out/quick with --quick."),
         click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted."),
         click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; as many as pay when omitted."),
         click.option("--stored", is_flag=True, help="Train nothing: write and show what OUT/study.db holds already."),

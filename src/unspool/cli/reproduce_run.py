@@ -18,7 +18,7 @@ from unspool.cli.study.screen import StudyScreen, echo, teller
 from unspool.models.checkpoint import check_device
 from unspool.reproduce.bench import Bench, Watching
 from unspool.reproduce.depth import run_depth
-from unspool.reproduce.networks import run_networks
+from unspool.reproduce.networks import read_networks, run_networks
 from unspool.reproduce.readings import run_readings
 from unspool.reproduce.robust import run_robust
 from unspool.reproduce.settings import Pace, Place, Scope, model_named
@@ -40,7 +40,7 @@ _RUNS = {
 
 def run(
     experiments: Sequence[str], presets: Sequence[str], *, models: tuple[str, ...], datasets: tuple[str, ...], seeds: int | None,
-    epochs: int | None, most: int | None, quick: bool, out: Path, device: str | None, jobs: int | None, root: Path | None,
+    epochs: int | None, most: int | None, quick: bool, out: Path | None, device: str | None, jobs: int | None, root: Path | None,
     as_json: bool, stored: bool = False,
 ) -> None:  # fmt: skip
     """Run experiments one after the other, each shown when it is done."""
@@ -50,6 +50,7 @@ def run(
     scope = Scope(seeds, epochs, names, datasets, most, Pace.QUICK if quick else Pace.FULL)
     for experiment in experiments:
         scope.asked(experiment)
+    out = out if out is not None else Path("out/quick" if quick else "out/reproduce")
     check_folder(out)
     console = console_for(quiet=as_json)
     place = Place(out, device, jobs, root, _command(), stored)
@@ -58,11 +59,15 @@ def run(
         if not stored:
             bench.store.retry_failed()  # a full disk or memory may have room by now
         for experiment in experiments:
+            bench.check(experiment, _networks(bench) if experiment == "networks" else {})
+        for experiment in experiments:
             _one(bench, experiment, presets, console, as_json)
         _notes(bench, console, as_json)
     if not as_json:
-        _warn_of_short_runs(scope, console)
+        _warn_of_short_runs(bench, console)
         console.print(f"\ntrials are in {place.store}, results in {place.results}", markup=False)
+    if bench.missing and not bench.found:
+        raise click.exceptions.Exit(1)  # nothing was run
 
 
 def _one(bench: Bench, experiment: str, presets: Sequence[str], console: Console, as_json: bool) -> None:
@@ -97,10 +102,19 @@ def _notes(bench: Bench, console: Console, as_json: bool) -> None:
             console.print(f"  {' '.join(message.split())[:300]}", markup=False)
 
 
-def _warn_of_short_runs(scope: Scope, console: Console) -> None:
-    if scope.longest is not None:
+def _networks(bench: Bench) -> dict[tuple[str, str], int]:
+    """Epochs of the networks that are there; a file that cannot be read is written anew."""
+    try:
+        return {(one.dataset, one.model): one.epochs for one in read_networks(bench.place.results)}
+    except ValueError:
+        return {}
+
+
+def _warn_of_short_runs(bench: Bench, console: Console) -> None:
+    scope = bench.scope
+    if scope.longest is not None and bench.trained:
         console.print(f"runs were cut at {scope.longest} epochs: these are not the numbers of the experiment")
-    if scope.settings is not None:
+    if scope.settings is not None and bench.searched:
         console.print(f"searches tried {scope.settings} settings of their space, drawn at random")
 
 

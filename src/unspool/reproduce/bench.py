@@ -16,7 +16,7 @@ from unspool import datasets, study
 from unspool.datasets import Dataset
 from unspool.files import one_at_a_time
 from unspool.reproduce import machine
-from unspool.reproduce.results import EXPERIMENTS, Record, Search, read, write, write_searches
+from unspool.reproduce.results import EXPERIMENTS, Record, Search, read_rows, read_searches, write, write_searches
 from unspool.reproduce.settings import Place, Scope
 from unspool.study import Progress, Row, Status, Store, Trial
 from unspool.study.results.export import decay_shown, decay_words
@@ -26,6 +26,7 @@ from unspool.train.epochs import SMALL
 _DECAYED = {"first", "linear", "convolution", "gate"}
 #: Fewer epochs of all trials than this are done before a second process pays.
 _WORTHWHILE = 10_000
+_ELSEWHERE = "give another folder with --out"
 #: Seconds between two looks at trials that other processes train.
 _WAIT = 1.0
 
@@ -92,6 +93,7 @@ class Bench:
         self.found: set[str] = set()
         self.failed: list[str] = []
         self.trained = 0
+        self.searched = False
 
     def __enter__(self) -> Bench:
         return self
@@ -197,12 +199,38 @@ class Bench:
             self._merge(experiment, list(rows), list(searches))
 
     def _merge(self, experiment: str, new: list[Record], found: list[Search]) -> None:
-        there = read(self.place.results) if (self.place.results / f"{experiment}.csv").is_file() else None
+        if not new:
+            return
         cells, sought = {_cell(row) for row in new}, {_cell(one) for one in found}
-        old = [] if there is None else [row for row in there.of(experiment) if _cell(row) not in cells]
-        past = [] if there is None else [s for s in there.searches if s.experiment == experiment]
+        old = [row for row in read_rows(self.place.results, experiment) if _cell(row) not in cells]
+        past = [one for one in read_searches(self.place.results) if one.experiment == experiment]
         write(self.place.results, experiment, [*old, *new])
         write_searches(self.place.results, experiment, [*(s for s in past if _cell(s) not in sought | cells), *found])
+
+    def check(self, experiment: str, networks: Mapping[tuple[str, str], int]) -> None:
+        """Refuse, before the work, to put short runs into the place of long ones, and files that cannot be read.
+
+        Args:
+            experiment: the one that is to be run.
+            networks: epochs of the networks that are there, by dataset and model.
+        """
+        if self.place.stored:
+            return
+        names = {kind.__name__ for kind in self.scope.kinds(experiment)}
+        how = self.scope.asked(experiment)
+        rows = read_rows(self.place.results, experiment) if experiment in EXPERIMENTS else []
+        rows = [row for row in rows if row.model in names and row.dataset in how["datasets"]]
+        long = [e for (data, model), e in networks.items() if model in names and data in how["datasets"]]
+        epochs = max([*(int(row.settings.get("epochs", 0)) for row in rows), *long], default=0)
+        seeds = max((row.seed + 1 for row in rows), default=0)
+        if self.scope.longest is not None and epochs > self.scope.longest:
+            raise ValueError(
+                f"{self.place.results} has {experiment} with {epochs} epochs, and a run of {self.scope.longest} would take its place; {_ELSEWHERE}"
+            )
+        if experiment != "readings" and seeds > how["seeds"]:
+            raise ValueError(
+                f"{self.place.results} has {experiment} with {seeds} seeds, and a run of {how['seeds']} would take its place; {_ELSEWHERE}"
+            )
 
     def timed(self, experiment: str) -> machine.Timer:
         """Counts seconds and trials of an experiment into ``machine.json``."""
@@ -281,4 +309,4 @@ def _reason(name: str, problem: Exception) -> str:
         return "ogbn-arxiv not run: features missing"
     if isinstance(problem, ImportError):
         return f"{name} not run: {' '.join(str(problem).split())}"
-    return f"{name} not run: {str(problem).partition(';')[0].rpartition(': ')[2]}"
+    return f"{name} not run: {str(problem).partition(';')[0].rpartition(': ')[2]}; `unspool datasets {name}` says where it belongs"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
@@ -13,7 +12,7 @@ from typing import Any
 import torch
 
 from unspool.files import one_at_a_time
-from unspool.reproduce.results import MACHINE, write_machine
+from unspool.reproduce.results import read_machine, write_machine
 
 
 def facts(device: str | None = None) -> dict[str, Any]:
@@ -57,6 +56,8 @@ class Timer:
     def _note(self) -> None:
         bench, place = self.bench, self.bench.place
         held, here = read_machine(place.results), facts(place.device)
+        if bench.trained == self.before and not held and not bench.missing:
+            return  # nothing to tell
         known: dict[str, Any] = held.get("experiments", {})
         trained = bench.trained - self.before
         old = known.get(self.experiment, {"trials": 0, "spans": [], "hardware": [], "commands": []})
@@ -105,17 +106,6 @@ def joined(spans: list[list[float]]) -> list[list[float]]:
 
 def _with(old: list[str], new: str) -> list[str]:
     return list(dict.fromkeys([*old, new] if new else old))
-
-
-def read_machine(folder: Path) -> dict[str, Any]:
-    """What ``machine.json`` holds; nothing where there is none.
-
-    Example:
-        >>> read_machine(Path("nowhere"))
-        {}
-    """
-    file = folder / MACHINE
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def _processor() -> str:

@@ -44,6 +44,7 @@ class Network:
         density: of the graph's frequencies; None where the data are not here.
         descent: its objective along depth; None where it has none.
         said: sentences about what is missing.
+        epochs: the most that each was trained.
         key: of the trials behind it; a network with the same one is not trained again.
     """
 
@@ -54,6 +55,7 @@ class Network:
     descent: Descent | None = None
     said: tuple[str, ...] = ()
     key: str = ""
+    epochs: int = 0
 
 
 def run_networks(bench: Bench) -> list[Network]:
@@ -89,7 +91,9 @@ def _on(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]], seeds:
             f"networks on {data.name}: {trial.name}, {counted(len(trials), 'seed')} of at most {trials[0].plan.epochs} epochs"
         )
         try:
-            made.append(replace(trained_network(data, trials, bench.place.device), key=key))
+            made.append(
+                replace(trained_network(data, trials, bench.place.device), key=key, epochs=trials[0].plan.epochs)
+            )
         except (train.Diverged, torch.OutOfMemoryError) as problem:
             bench.failed.append(f"{trial.name} on {data.name}: {problem}")
             continue
@@ -182,15 +186,16 @@ def read_networks(folder: Path) -> list[Network]:
         told = json.loads(file.read_text(encoding="utf-8"))
         return [_read(one, told["densities"].get(one["dataset"])) for one in told["networks"]]
     except (ValueError, KeyError, TypeError) as problem:
+        del problem  # internals
         raise ValueError(
-            f"{file} cannot be read ({problem}); write it again with `unspool reproduce networks`"
+            f"{file} is no file of networks, or was cut off; write it again with `unspool reproduce networks`"
         ) from None
 
 
 def _told(one: Network) -> dict[str, Any]:
     gain, band, descent = one.found.gain, one.found.band, one.descent
     return {
-        "dataset": one.dataset, "model": one.model, "key": one.key, "seeds": one.found.seeds, "said": one.said, "trouble": one.found.trouble,
+        "dataset": one.dataset, "model": one.model, "key": one.key, "epochs": one.epochs, "seeds": one.found.seeds, "said": one.said, "trouble": one.found.trouble,
         "gain": None if gain is None else {"name": gain.name, "values": [_rounded(row) for row in gain.values]},
         "band": None if band is None else [_rounded(edge) for edge in band],
         "runs": None if descent is None else [[[float(f"{v:.6g}") for v in step] for step in run] for run in descent.runs],
@@ -206,7 +211,16 @@ def _read(one: Mapping[str, Any], density: Sequence[Sequence[float]] | None) -> 
         descent = Descent(one["model"], one["seeds"][0] if one["seeds"] else "0", _steps(runs))
     found = Learnt(tuple(one["seeds"]), gain, band, (), False, tuple(one["trouble"]))
     height = None if density is None else (_tensor(density[0]), _tensor(density[1]))
-    return Network(one["dataset"], one["model"], found, height, descent, tuple(one["said"]), one.get("key", ""))
+    return Network(
+        one["dataset"],
+        one["model"],
+        found,
+        height,
+        descent,
+        tuple(one["said"]),
+        one.get("key", ""),
+        one.get("epochs", 0),
+    )
 
 
 def _steps(runs: Sequence[Sequence[Sequence[float]]]) -> tuple[tuple[tuple[float, float], ...], ...]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from unspool.report import Block, Column, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
 from unspool.report.text import shown
-from unspool.reproduce.causes import causes_of
 from unspool.reproduce.cells import Cell
 from unspool.reproduce.page_cells import Standing, called, signed, standing
 from unspool.reproduce.readings import Explained, explained
 from unspool.reproduce.results import Record, Results
+from unspool.reproduce.summary import causes_for
 from unspool.reproduce.summary import surpassed as best_tuned
 
 
@@ -27,8 +27,7 @@ def cause_of(cell: Cell) -> str:
     """
     if standing(cell) in (None, Standing.WITHIN):
         return ""
-    row = cell.first
-    return " ".join(sentence(str(cause)) for cause in causes_of(row.model, row.dataset, row.preset))
+    return " ".join(sentence(str(cause)) for cause in causes_for(cell))
 
 
 def sentence(words: str) -> str:
@@ -72,7 +71,7 @@ def known_causes(found: Sequence[Explained]) -> list[str]:
     told: dict[str, list[str]] = {}
     for one in found:
         row = one.cell.first
-        for cause in causes_of(row.model, row.dataset, row.preset):
+        for cause in causes_for(one.cell):
             told.setdefault(str(cause), []).append(f"{row.model} on {called(row.dataset)}")
     return [f"{', '.join(cells)}: {words}." for words, cells in told.items()]
 

@@ -25,8 +25,9 @@ def answers_blocks(answers: Sequence[Answer], name: str) -> list[Block]:
     """
     if not answers:
         return []
+    margins = {answer.sentence: answer.margin for answer in answers}
     lines: list[Block] = [
-        _counted(str(count.sentence), count.holds, count.fails, count.open) for count in counted(answers)
+        _counted(str(c.sentence), c.holds, c.fails, c.open, margins[c.sentence]) for c in counted(answers)
     ]
     return [*lines, Folded(f"The paired tests behind this: {name}", [comparisons(answers, name)])]
 
@@ -39,11 +40,14 @@ def comparisons(answers: Sequence[Answer], name: str) -> Table:
     return Table(caption, [*heads, Column("the claim", numbers=False)], [_row(answer) for answer in answers])
 
 
-def _counted(sentence: str, holds: int, fails: int, unsure: int) -> Paragraph:
+def _counted(sentence: str, holds: int, fails: int, unsure: int, margin: float | None) -> Paragraph:
     every = holds + fails + unsure
     tone = Tone.BETTER if holds == every else Tone.WORSE if fails else Tone.NEAR
     told = f"holds in {holds} of {every} comparisons, fails in {fails}, cannot be told in {unsure}"
-    return Paragraph([f"“{sentence}”: ", Mark(told, tone), " (paired by seed, p < 0.05 after Holm's correction)."])
+    rule = "paired by seed, p < 0.05 after Holm's correction"
+    if margin is not None:
+        rule = f"paired by seed; it holds where the whole 95 % interval of what is gained lies below {100 * margin:g} points"
+    return Paragraph([f"“{sentence}”: ", Mark(told, tone), f" ({rule})."])
 
 
 def _row(answer: Answer) -> list[str | Shown]:

@@ -20,18 +20,19 @@ def readings(results: Results) -> list[Block]:
         >>> low = [example_record(seed, test_score=0.8) for seed in range(3)]
         >>> other = [example_record(seed, experiment="readings", preset="last epoch") for seed in range(3)]
         >>> print(readings(Results([*low, *other]))[0].markdown())
-        0 of 1 cells are met as printed, and 1 more under a reading of what the paper leaves open: 1 of 1. Readings explain; ...
+        0 of 1 cells are met as printed, 1 more under a reading of what the paper leaves open, one change at a time, ...
     """
     found = explained(results)
     if not any(one.readings for one in found):
         return []
     printed = tally(results.of("table2"), "paper")
-    more = sum(one.by is not None for one in found)
+    by = [one.by.first.preset for one in found if one.by is not None]
+    more, authors = len(by), by.count("official")
     lead = Paragraph([
         Mark(f"{printed.met} of {printed.printed} cells", Tone.NEAR),
-        f" are met as printed, and {more} more under a reading of what the paper leaves open: {printed.met + more} of "
-        f"{printed.printed}. Readings explain; they choose nothing, and no other table is built on them. One reading is changed "
-        "at a time, all else as in the preset paper; 'official' are the settings of a model's authors.",
+        f" are met as printed, {more - authors} more under a reading of what the paper leaves open, one change at a time, and {authors} more "
+        f"with the settings of the model's authors ('official'): {printed.met + more} of {printed.printed}. Readings explain; they choose "
+        "nothing, and no other table is built on them.",
     ])  # fmt: skip
     why = known_causes(found)
     notes: list[Block] = [Paragraph(["What is known about them:"]), Notes(why)] if why else []

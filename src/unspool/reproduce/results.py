@@ -28,12 +28,28 @@ from unspool.files import write_whole
 from unspool.reproduce.records import EXPERIMENTS, Record, Results, Search, example_record
 
 __all__ = [
-    "EXPERIMENTS", "MACHINE", "SEARCHES", "Record", "Results", "Search", "example_record", "read", "write", "write_machine", "write_searches",
+    "EXPERIMENTS",
+    "MACHINE",
+    "SEARCHES",
+    "Record",
+    "Results",
+    "Search",
+    "example_record",
+    "read",
+    "read_machine",
+    "read_rows",
+    "read_searches",
+    "write",
+    "write_machine",
+    "write_searches",
 ]  # fmt: skip
 
 #: Where the numbers of the searches are, and those of the machine.
 SEARCHES, MACHINE = "searches.csv", "machine.json"
 
+
+#: The way out of a file that cannot be read.
+_AGAIN = "move it away and run `unspool reproduce` again: the study has its trials"
 
 COLUMNS = tuple(f.name for f in dataclasses.fields(Record))
 _WHOLE = ("seed", "epoch", "epochs", "trials", "seeds")
@@ -103,9 +119,42 @@ def read(folder: str | os.PathLike[str]) -> Results:
     if not here:
         raise FileNotFoundError(f"no results in {place}; run `unspool reproduce table2` first, or name another folder")
     rows = [_record(cells, file) for file in here for cells in _lines(file, COLUMNS)]
-    facts = place / MACHINE
-    machine = json.loads(facts.read_text(encoding="utf-8")) if facts.is_file() else {}
-    return Results(rows, _read_searches(place / SEARCHES), machine)
+    if not rows:
+        raise FileNotFoundError(
+            f"the files in {place} have no rows; run `unspool reproduce table2` first, or name another folder"
+        )
+    return Results(rows, _read_searches(place / SEARCHES), read_machine(place))
+
+
+def read_rows(folder: str | os.PathLike[str], experiment: str) -> list[Record]:
+    """The rows of one experiment; none where it was not run."""
+    file = Path(folder) / f"{experiment}.csv"
+    return [_record(cells, file) for cells in _lines(file, COLUMNS)] if file.is_file() else []
+
+
+def read_searches(folder: str | os.PathLike[str]) -> list[Search]:
+    """The searches of all experiments; none where nothing was searched."""
+    return _read_searches(Path(folder) / SEARCHES)
+
+
+def read_machine(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """What ``machine.json`` holds; nothing where there is none.
+
+    Example:
+        >>> read_machine("nowhere")
+        {}
+    """
+    file = Path(folder) / MACHINE
+    if not file.is_file():
+        return {}
+    try:
+        told: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError):
+        told = None
+    kinds = {"machines": list, "experiments": dict, "not_run": dict}
+    if not isinstance(told, dict) or any(not isinstance(told.get(n, kind()), kind) for n, kind in kinds.items()):
+        raise ValueError(f"{file} is no file of results, or was cut off; move it away: trials are not counted in it")
+    return told
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -133,14 +182,21 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _lines(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in columns if name not in (reader.fieldnames or ())]
-        if missing:
-            raise ValueError(
-                f"{path} has no column {missing[0]!r}; it is no file of results, or one of another version"
-            )
-        return list(reader)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [name for name in columns if name not in (reader.fieldnames or ())]
+            lines = [] if missing else list(reader)
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} is no CSV file; {_AGAIN}") from None
+    if missing:
+        raise ValueError(
+            f"{path} has no column {missing[0]!r}: it is no file of results, or one of another version; {_AGAIN}"
+        )
+    short = next((number for number, line in enumerate(lines, 2) if None in line.values() or None in line), None)
+    if short is not None:
+        raise ValueError(f"{path}: row {short} is cut off; {_AGAIN}")
+    return lines
 
 
 def _record(cells: Mapping[str, str], path: Path) -> Record:
@@ -151,9 +207,10 @@ def _record(cells: Mapping[str, str], path: Path) -> Record:
         values["dropout"] = float(cells["dropout"]) if cells["dropout"] else None
         values["decay"] = _decay(cells["decay"])
     except (ValueError, TypeError) as problem:
-        raise ValueError(
-            f"{path}: a row cannot be read ({problem}); write the file again with `unspool reproduce`"
-        ) from None
+        raise ValueError(f"{path}: a row cannot be read ({problem}); {_AGAIN}") from None
+    wrong = next((n for n in ("valid_score", "test_score") if values[n] > 1 or math.isinf(values[n])), None)
+    if wrong is not None:
+        raise ValueError(f"{path}: {wrong} is {values[wrong]:g}, and a score is at most 1; {_AGAIN}")
     return Record(**values)
 
 

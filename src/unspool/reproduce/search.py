@@ -112,6 +112,7 @@ def search(
     settings that were in the final are kept.
     """
     few = [one.fewer(bench.scope.settings) for one in sought]
+    bench.searched = True
     items = [_item(trial, one.preset) for one in few for trial in one.trials]
     trials: dict[tuple[Any, ...], Trial] = {}
     rows: list[Record] = []

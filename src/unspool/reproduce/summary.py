@@ -40,10 +40,10 @@ def compared(rows: Sequence[Record], preset: str) -> list[Compared]:
     cells = choose(row for row in rows if row.preset == preset and not row.variant)
     places = {name: place for place, name in enumerate(DATASETS)}
     ordered = sorted(cells, key=lambda cell: places.get(cell.first.dataset, len(places)))
-    return [Compared(c, _causes(c) if c.met is False else ()) for c in ordered]
+    return [Compared(c, causes_for(c) if c.met is False else ()) for c in ordered]
 
 
-def _causes(cell: Cell) -> tuple[Cause, ...]:
+def causes_for(cell: Cell) -> tuple[Cause, ...]:
     """What may explain a miss; a run that was cut short explains itself."""
     row = cell.first
     most, wanted = row.settings.get("epochs"), _epochs(row)

@@ -149,7 +149,7 @@ def read_back_hops(hops: Tensor) -> ReadBack:
     total = c.sum(0)
     if not _invertible(total, c):
         raise Refusal(
-            "the hop coefficients sum to a singular map, a network that erases signals of frequency zero (a pure high-pass); no gradient network does that"
+            "the hop coefficients sum to a singular map, a network that erases some signals of frequency zero; no gradient network does that"
         )
     c = _right_divide(c, total)
     remaining = _identity_like(total)
