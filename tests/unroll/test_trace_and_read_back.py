@@ -107,7 +107,8 @@ def test_reading_back_what_was_unrolled(graph):
 @pytest.mark.parametrize(
     ("hops", "words"),
     [
-        (torch.tensor([1.0, -1.0]), "erases some signals of frequency zero"),
+        (torch.tensor([1.0, -1.0]), "pure high-pass"),
+        (torch.tensor([[[1.0, 0], [0, 1]], [[1, 0], [0, -1]]]), "erases some signals of frequency zero"),
         (torch.tensor([1.0, 1.0, -1.0]), "after hop 0 the partial sum"),
         (torch.ones(3, 2, 4), "change the width"),
         (torch.ones(1), "nothing to read back"),

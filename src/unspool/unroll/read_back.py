@@ -148,8 +148,14 @@ def read_back_hops(hops: Tensor) -> ReadBack:
         raise Refusal("a single hop coefficient is a map on channels, no layer: there is nothing to read back")
     total = c.sum(0)
     if not _invertible(total, c):
+        # Of numbers the sum is the whole response at frequency zero; of matrices only some directions are lost.
+        lost = (
+            "erases signals of frequency zero (a pure high-pass)"
+            if c.ndim == 1
+            else "erases some signals of frequency zero"
+        )
         raise Refusal(
-            "the hop coefficients sum to a singular map, a network that erases some signals of frequency zero; no gradient network does that"
+            f"the hop coefficients sum to a singular map, a network that {lost}; no gradient network does that"
         )
     c = _right_divide(c, total)
     remaining = _identity_like(total)
