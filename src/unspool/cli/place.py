@@ -7,8 +7,8 @@ from pathlib import Path
 from unspool.files import write_whole
 
 
-def check_folder(folder: Path) -> None:
-    """Make a folder if need be, and see that a file can be written into it."""
+def check_folder(folder: Path, option: str = "--out") -> None:
+    """Make a folder if need be, and see that a file can be written into it; ``option`` is how it was said."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".probe"
@@ -16,4 +16,4 @@ def check_folder(folder: Path) -> None:
         probe.unlink()
     except OSError as problem:
         reason = str(problem).rpartition(": ")[2] if problem.strerror is None else problem.strerror
-        raise OSError(f"cannot write into {folder}: {reason}; choose another place with --out") from problem
+        raise OSError(f"cannot write into {folder}: {reason}; choose another place with {option}") from problem

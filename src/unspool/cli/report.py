@@ -32,9 +32,9 @@ def report_(folder: Path, out: Path, markdown: Path | None, latex: Path | None, 
 
     if out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: a page is a .html file; choose this ending (Markdown has --markdown)")
-    for file in (out, markdown, latex):
+    for option, file in (("--out", out), ("--markdown", markdown), ("--latex", latex)):
         if file is not None:
-            check_folder(file.parent)
+            check_folder(file.parent, option)
     inner = folder / "results"
     if not any(folder.glob("*.csv")) and any(inner.glob("*.csv")):
         raise ValueError(f"{folder} has its results in a subfolder; run: unspool report {inner}")

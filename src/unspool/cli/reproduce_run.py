@@ -51,6 +51,10 @@ def run(
     for experiment in experiments:
         scope.asked(experiment)
     out = out if out is not None else Path("out/quick" if quick else "out/reproduce")
+    if experiments == ("readings",) and not (out / "results" / "table2.csv").is_file():
+        raise FileNotFoundError(
+            f"no results in {out / 'results'}; run `unspool reproduce table2` first, or name another folder"
+        )
     check_folder(out)
     console = console_for(quiet=as_json)
     place = Place(out, device, jobs, root, _command(), stored)

@@ -116,7 +116,11 @@ def _networks(folder: Path, scope: Scope, console: Console, as_json: bool) -> bo
     names, where = {kind.__name__ for kind in scope.kinds("networks")}, set(scope.asked("networks")["datasets"])
     table = columns("set", "model", "seeds", "at λ = 0", "at λ = 1", "at λ = 2", "passes")
     mine = [one for one in read_networks(folder) if one.model in names and one.dataset in where]
-    for one in (one for one in mine if one.found.gain is not None):
+    for one in mine:
+        if one.found.gain is None:
+            why = one.found.trouble[0] if one.found.trouble else "no exact response"
+            table.add_row(one.dataset, one.model, "", "", "", "", why)
+            continue
         low, middle, high = ends(one)
         if as_json:
             echo(
