@@ -9,7 +9,8 @@ alone: the same trials, none trained again after it was done, the same losses to
 or two. Packs that begin anew have other widths, so sums are rounded in another order.
 
 On the CPU the processes are forked after torch is loaded, and are killed after 0.2 to 6 s. CUDA does not survive a fork, so there
-each is a new Python, killed after 3 to 15 s; more trials or epochs keep it busy for longer than its start takes.
+each is a new Python, killed after half to 1.1 times what the study takes by itself; more trials or epochs keep it busy for longer than
+its start takes.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ from unspool.study import Access, Result, Row, Status, Store, StoreProblem
 TOLERANCE = 1e-4
 #: Nodes that may sit so close to the border that rounding moves them.
 BORDER = 2
-#: Seconds after which a process is killed, at least and at most; on a GPU a start takes long.
-LIVES = {"cpu": (0.2, 6.0), "cuda": (3.0, 15.0)}
+#: Seconds after which a process is killed, at least and at most.
+LIVES = (0.2, 6.0)
+#: The same on a GPU, as shares of the time of the study that was left alone: half of it is start and kernels.
+SHARES = (0.5, 1.1)
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,10 @@ class Killed:
     lost: int = 0  # results that were there before a kill and not, or not the same, after it
 
 
-def kill_often(job: Job, path: Path, times: int, draw: random.Random) -> Killed:
-    """Start and kill, until that was done often enough or the study is through."""
+def kill_often(job: Job, path: Path, times: int, draw: random.Random, seconds: float) -> Killed:
+    """Start and kill, until that was done often enough or the study, which takes so many seconds by itself, is through."""
     what, before = Killed(), dict[str, Row]()
-    low, high = LIVES[job.device.partition(":")[0]]
+    low, high = LIVES if job.device == "cpu" else (share * seconds for share in SHARES)
     while what.kills < times:
         process = job.start(path)
         process.join(draw.uniform(low, high))
@@ -146,15 +149,15 @@ def main() -> None:
     job = Job(given.dataset, given.device, given.trials, given.epochs, given.most)
     split, draw = datasets.load(given.dataset).split, random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
-        seconds = finished(job, Path(folder) / "whole.db")
+        alone = finished(job, Path(folder) / "whole.db")
         whole = {key: row.result for key, row in rows(Path(folder) / "whole.db").items() if row.result is not None}
         print(
-            f"{given.dataset} on {given.device}: {len(whole)} trials of {given.epochs} epochs in {seconds:.1f} s, left alone"
+            f"{given.dataset} on {given.device}: {len(whole)} trials of {given.epochs} epochs in {alone:.1f} s, left alone"
         )
         lines, well, left = list[str](), True, given.times
         while left > 0:
             path = Path(folder) / f"killed{len(lines)}.db"
-            what = kill_often(job, path, left, draw)
+            what = kill_often(job, path, left, draw, alone)
             left -= what.kills
             seconds = finished(job, path)
             line, same = compare(path, whole, min(len(split.valid), len(split.test)))
