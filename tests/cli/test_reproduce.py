@@ -141,8 +141,9 @@ def make_arxiv(root, nodes=60):
 
 
 def test_readings_need_table2_and_show_every_reading(out, first, tmp_path):
-    with pytest.raises(FileNotFoundError, match="run `unspool reproduce table2` first, or name another folder"):
+    with pytest.raises(FileNotFoundError, match="run `unspool reproduce table2 --preset paper` first"):
         cli(["reproduce", "readings", *TINY, "--out", str(tmp_path)], standalone_mode=False)
+    assert not list(tmp_path.iterdir())
     text = run(out, "readings", "--models", "SGC", "--datasets", "citeseer")
     assert re.search(r"SGC +as printed", text)
     assert "highest validation accuracy" in text

@@ -89,7 +89,10 @@ def test_only_cells_that_miss_are_read_again(tmp_path):
 
 
 def test_without_table2_readings_say_what_to_run_first(tmp_path):
-    with bench(tmp_path) as some, pytest.raises(FileNotFoundError, match="run `unspool reproduce table2` first"):
+    with (
+        bench(tmp_path) as some,
+        pytest.raises(FileNotFoundError, match="run `unspool reproduce table2 --preset paper` first"),
+    ):
         run_readings(some)
 
 
@@ -114,7 +117,7 @@ def test_a_reading_with_missing_seeds_is_not_kept(tmp_path):
         assert list(second.store.rows()) == before
 
 
-def test_a_search_or_a_curve_that_is_there_in_part_is_not_kept(tmp_path):
+def test_a_search_or_a_curve_that_is_there_in_part_is_not_kept(tmp_path, monkeypatch):
     with bench(tmp_path, models=("MLP",), seeds=2, most=3) as first:
         run_table2(first)
     with bench(tmp_path, models=("MLP",), seeds=2, most=4, stored=True) as second:
@@ -123,10 +126,9 @@ def test_a_search_or_a_curve_that_is_there_in_part_is_not_kept(tmp_path):
         assert len(run_table2(third)) == 3 * 2
     with bench(tmp_path, models=("SGC",), seeds=1) as first:
         whole = first.scope.asked("depth")["depths"]
-        monkey = pytest.MonkeyPatch()
-        monkey.setattr("unspool.reproduce.depth.deepened", lambda trial, depths: deepened(trial, depths[:2]))
+        monkeypatch.setattr("unspool.reproduce.depth.deepened", lambda trial, depths: deepened(trial, depths[:2]))
         assert len(run_depth(first)) == 2
-        monkey.undo()
+        monkeypatch.undo()
     with bench(tmp_path, models=("SGC",), seeds=1, stored=True) as second:
         assert run_depth(second) == []
     assert len(whole) > 2
@@ -316,7 +318,6 @@ CORRUPT = {
     "cut": (lambda text: text[: len(text) - 30], "row 5 is cut off"),
     "binary": (lambda text: "\x96\x00", "is no CSV file"),
     "foreign": (lambda text: "a,b\n1,2\n", "has no column 'experiment'"),
-    "score": (lambda text: text.replace(",0.", ",7.", 99), "(a row cannot be read|is at most 1)"),
 }
 
 
@@ -327,6 +328,12 @@ def test_broken_results_are_named_with_a_way_out(tmp_path, kind):
     broken = change(file.read_text())
     file.write_bytes(broken.encode("latin-1", "replace"))
     with pytest.raises(ValueError, match=rf"table2.csv.*{said}.*; move it away and run `unspool reproduce` again"):
+        read(tmp_path)
+
+
+def test_a_score_that_is_none_is_named(tmp_path):
+    write(tmp_path, "table2", [example_record(0), example_record(1, test_score=7.0)])
+    with pytest.raises(ValueError, match=r"table2.csv: test_score is 7, and a score is at most 1; move it away"):
         read(tmp_path)
 
 

@@ -18,8 +18,8 @@ from unspool.cli.study.screen import StudyScreen, echo, teller
 from unspool.models.checkpoint import check_device
 from unspool.reproduce.bench import Bench, Watching
 from unspool.reproduce.depth import run_depth
-from unspool.reproduce.networks import read_networks, run_networks
-from unspool.reproduce.readings import run_readings
+from unspool.reproduce.networks import readable_networks, run_networks
+from unspool.reproduce.readings import printed_rows, run_readings
 from unspool.reproduce.robust import run_robust
 from unspool.reproduce.settings import Pace, Place, Scope, model_named
 from unspool.reproduce.table2 import run_table2
@@ -51,10 +51,8 @@ def run(
     for experiment in experiments:
         scope.asked(experiment)
     out = out if out is not None else Path("out/quick" if quick else "out/reproduce")
-    if experiments == ("readings",) and not (out / "results" / "table2.csv").is_file():
-        raise FileNotFoundError(
-            f"no results in {out / 'results'}; run `unspool reproduce table2` first, or name another folder"
-        )
+    if experiments == ("readings",):
+        printed_rows(out / "results")  # refuses before a study is made
     check_folder(out)
     console = console_for(quiet=as_json)
     place = Place(out, device, jobs, root, _command(), stored)
@@ -63,7 +61,8 @@ def run(
         if not stored:
             bench.store.retry_failed()  # a full disk or memory may have room by now
         for experiment in experiments:
-            bench.check(experiment, _networks(bench) if experiment == "networks" else {})
+            there = readable_networks(place.results) if experiment == "networks" else []
+            bench.check(experiment, {(one.dataset, one.model): one.epochs for one in there})
         for experiment in experiments:
             _one(bench, experiment, presets, console, as_json)
         _notes(bench, console, as_json)
@@ -104,14 +103,6 @@ def _notes(bench: Bench, console: Console, as_json: bool) -> None:
         console.print(f"{len(bench.failed)} kinds of trials failed:")
         for message in bench.failed[:FAILURES]:
             console.print(f"  {' '.join(message.split())[:300]}", markup=False)
-
-
-def _networks(bench: Bench) -> dict[tuple[str, str], int]:
-    """Epochs of the networks that are there; a file that cannot be read is written anew."""
-    try:
-        return {(one.dataset, one.model): one.epochs for one in read_networks(bench.place.results)}
-    except ValueError:
-        return {}
 
 
 def _warn_of_short_runs(bench: Bench, console: Console) -> None:

@@ -142,7 +142,7 @@ def _networks(folder: Path, scope: Scope, console: Console, as_json: bool) -> bo
 
 
 def _readings(found: Sequence[Explained], console: Console, as_json: bool) -> None:
-    """Cells that miss as printed, with every reading; a star where it explains the printed number."""
+    """Cells that miss as printed, each with every reading that was tried on it."""
     if as_json:
         for one in found:
             for c in one.readings:

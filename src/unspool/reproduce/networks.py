@@ -77,7 +77,7 @@ def run_networks(bench: Bench) -> list[Network]:
 
 
 def _on(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]], seeds: int) -> list[Network]:
-    there = {(one.dataset, one.model): one for one in _readable(bench.place.results)}
+    there = {(one.dataset, one.model): one for one in readable_networks(bench.place.results)}
     provide = study.Provider(data)
     made: list[Network] = []
     for trial in _chosen(bench, data, kinds).values():
@@ -102,10 +102,11 @@ def _on(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]], seeds:
     return made
 
 
-def _readable(folder: Path) -> list[Network]:
+def readable_networks(folder: Path) -> list[Network]:
+    """The same as :func:`read_networks`; nothing where the file is broken, since it is written anew."""
     try:
         return read_networks(folder)
-    except ValueError:  # a file that cannot be read has nothing to keep
+    except ValueError:
         return []
 
 
@@ -158,7 +159,7 @@ def keep_networks(folder: Path, made: Sequence[Network]) -> Path:
     file = folder / NETWORKS
     with one_at_a_time(folder):
         new = {(one.dataset, one.model) for one in made}
-        held = [one for one in _readable(folder) if (one.dataset, one.model) not in new]
+        held = [one for one in readable_networks(folder) if (one.dataset, one.model) not in new]
         both = [*held, *made]
         densities = {one.dataset: [_rounded(part) for part in one.density] for one in both if one.density is not None}
         told = {"densities": densities, "networks": [_told(one) for one in both]}
@@ -185,8 +186,7 @@ def read_networks(folder: Path) -> list[Network]:
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
         return [_read(one, told["densities"].get(one["dataset"])) for one in told["networks"]]
-    except (ValueError, KeyError, TypeError) as problem:
-        del problem  # internals
+    except (ValueError, KeyError, TypeError):
         raise ValueError(
             f"{file} is no file of networks, or was cut off; write it again with `unspool reproduce networks`"
         ) from None

@@ -13,7 +13,7 @@ from unspool.report import Block, Column, Figure, Folded, Heading, Notes, Panel,
 from unspool.report import Cell as Shown
 from unspool.report.figure import MISSING, can_draw
 from unspool.report.seeds import Job, read_job
-from unspool.report.spectra import GRID, learnt, response_panel, response_table, scaled_density
+from unspool.report.spectra import GRID, learnt, read_models, response_panel, response_table, scaled_density
 from unspool.report.text import counted, shown
 from unspool.reproduce.networks import Density, Network, descent_of, read_networks
 from unspool.reproduce.page_cells import NAMES, ORDER, called, place
@@ -50,8 +50,9 @@ def _of_job(job: Job, dataset: str, data: Dataset | None) -> Network:
         nets = [(seed.name, load_folder(seed.place)[0].eval()) for seed in job.counted]
         descent, said = descent_of(model, nets, data)
     except (Refusal, ValueError, TypeError, OSError) as problem:
-        descent, said = None, (f"{model}: no objective along depth: {problem}.",)
-    return Network(dataset, model, learnt(job.counted), scaled_density(data.graph), descent, said)
+        said = (f"{model}: no objective along depth: {problem}.",)
+        return Network(dataset, model, learnt(job.counted), scaled_density(data.graph), None, said)
+    return Network(dataset, model, read_models(nets), scaled_density(data.graph), descent, said)
 
 
 def networks(all_of_them: Sequence[Network]) -> list[Block]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from unspool.datasets import Dataset, splits
 from unspool.models import Model
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.cells import Cell, choose
-from unspool.reproduce.results import Record, Results, read
+from unspool.reproduce.results import Record, Results, read_rows
 from unspool.reproduce.search import meant
 from unspool.reproduce.settings import read_settings
 from unspool.reproduce.table2 import as_printed, check_sets
@@ -98,12 +99,7 @@ def run_readings(bench: Bench) -> list[Record]:
     """
     how = bench.scope.asked("readings")
     check_sets(how["datasets"])
-    table2 = read(bench.place.results).of("table2", preset="paper")
-    if not table2:
-        raise FileNotFoundError(
-            f"no cells of preset paper in {bench.place.results}; run `unspool reproduce table2 --preset paper` first"
-        )
-    missed = missing_cells(table2)
+    missed = missing_cells(printed_rows(bench.place.results))
     kinds = {kind.__name__: kind for kind in bench.scope.kinds("readings")}
     readings = all_readings()[: bench.scope.settings]
     kept: list[Record] = []
@@ -120,6 +116,23 @@ def run_readings(bench: Bench) -> list[Record]:
                 bench.keep("readings", rows)
                 kept += rows
     return kept
+
+
+def printed_rows(folder: Path) -> list[Record]:
+    """The trials of Table 2 under the preset ``paper``; refuses where there are none.
+
+    Example:
+        >>> printed_rows(Path("nowhere"))
+        Traceback (most recent call last):
+            ...
+        FileNotFoundError: no cells of preset paper in nowhere; run `unspool reproduce table2 --preset paper` first
+    """
+    rows = [row for row in read_rows(folder, "table2") if row.preset == "paper"]
+    if not rows:
+        raise FileNotFoundError(
+            f"no cells of preset paper in {folder}; run `unspool reproduce table2 --preset paper` first"
+        )
+    return rows
 
 
 def missing_cells(rows: Sequence[Record]) -> list[Cell]:

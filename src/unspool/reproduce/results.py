@@ -85,7 +85,7 @@ def write_searches(folder: str | os.PathLike[str], experiment: str, searches: It
         'searches.csv'
     """
     path = Path(folder) / SEARCHES
-    others = [s for s in _read_searches(path) if s.experiment != experiment]
+    others = [s for s in read_searches(folder) if s.experiment != experiment]
     return _write_csv(path, Search, [*others, *searches])
 
 
@@ -123,7 +123,7 @@ def read(folder: str | os.PathLike[str]) -> Results:
         raise FileNotFoundError(
             f"the files in {place} have no rows; run `unspool reproduce table2` first, or name another folder"
         )
-    return Results(rows, _read_searches(place / SEARCHES), read_machine(place))
+    return Results(rows, read_searches(place), read_machine(place))
 
 
 def read_rows(folder: str | os.PathLike[str], experiment: str) -> list[Record]:
@@ -134,7 +134,14 @@ def read_rows(folder: str | os.PathLike[str], experiment: str) -> list[Record]:
 
 def read_searches(folder: str | os.PathLike[str]) -> list[Search]:
     """The searches of all experiments; none where nothing was searched."""
-    return _read_searches(Path(folder) / SEARCHES)
+    path = Path(folder) / SEARCHES
+    if not path.is_file():
+        return []
+    names = [f.name for f in dataclasses.fields(Search)]
+    found: list[dict[str, Any]] = [{n: _value(n, line[n]) for n in names} for line in _lines(path, names)]
+    for values in found:
+        values["settings"] = int(values["settings"])
+    return [Search(**values) for values in found]
 
 
 def read_machine(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -212,16 +219,6 @@ def _record(cells: Mapping[str, str], path: Path) -> Record:
     if wrong is not None:
         raise ValueError(f"{path}: {wrong} is {values[wrong]:g}, and a score is at most 1; {_AGAIN}")
     return Record(**values)
-
-
-def _read_searches(path: Path) -> list[Search]:
-    if not path.is_file():
-        return []
-    names = [f.name for f in dataclasses.fields(Search)]
-    found: list[dict[str, Any]] = [{n: _value(n, line[n]) for n in names} for line in _lines(path, names)]
-    for values in found:
-        values["settings"] = int(values["settings"])
-    return [Search(**values) for values in found]
 
 
 def _value(name: str, text: str) -> Any:

@@ -105,7 +105,7 @@ def as_printed(kind: type[Model], dataset: str, preset: str) -> Trial | None:
     """
     if preset == "tuned":
         return None
-    if not _exists(kind, dataset, preset) or models.preset(kind, dataset, preset).search:
+    if not _says_all(kind, dataset, preset):
         return None
     return study.grid(kind, seed=0, preset=preset).trials(dataset)[0]
 
@@ -130,21 +130,18 @@ def _tuned(kind: type[Model], dataset: str) -> Candidates:
     how = read_settings("tuned")
     drawn = candidates(kind, dataset, "tuned", tuned_space(kind, dataset), how["fixed"])
     drawn = drawn.fewer(how["most"].get(dataset, how["most"]["others"]))
-    # A preset that is to be searched says nothing of its own.
-    starts = [
-        p for p in ("paper", "official") if _exists(kind, dataset, p) and not models.preset(kind, dataset, p).search
-    ]
+    starts = [name for name in ("paper", "official") if _says_all(kind, dataset, name)]
     known = [candidates(kind, dataset, "tuned", {}, how["fixed"], start).trials[0] for start in starts]
     unique = {trial.key("draw"): trial for trial in (*known, *drawn.trials)}
     return replace(drawn, trials=tuple(unique.values()))
 
 
-def _exists(kind: type[Model], dataset: str, preset: str) -> bool:
+def _says_all(kind: type[Model], dataset: str, preset: str) -> bool:
+    """Whether there is such a preset and nothing of it is left to a search."""
     try:
-        models.preset(kind, dataset, preset)
+        return not models.preset(kind, dataset, preset).search
     except Refusal:
-        return False
-    return True
+        return False  # its authors publish nothing for this set
 
 
 def tuned_space(kind: type[Model], dataset: str) -> dict[str, list[Any]]:

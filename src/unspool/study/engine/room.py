@@ -89,9 +89,8 @@ def surely_fits(member: Member, many: int, free: float) -> bool:
         return False
     how, x = model.settings, member.task.x
     width = max(int(how["hidden"]), int(model.out_features))
-    entries = (
-        x.numel() if isinstance(x, torch.Tensor) and not x.is_sparse else 0
-    )  # masks of sparse ones are words of bits
+    # Masks of sparse features are words of bits.
+    entries = x.numel() if isinstance(x, torch.Tensor) and not x.is_sparse else 0
     layers = int(how.get("depth", _DEPTHLESS)) + 4
     weights = sum(p.numel() for p in model.parameters())
     bound = 4 * _NUMBERS * (member.task.graph.nodes * width * layers + weights + entries)
