@@ -157,7 +157,7 @@ def test_limits_are_allowed():
     [
         (models.SGC, "weights", "Side.PRE, Side.POS"),
         (models.JKNet, "combine", "Combine.SUM, Combine.CONCATENATE, Combine.MAX"),
-        (models.GPRGNN, "start", "HopStart.PPR, "),
+        (models.GPRGNN, "start", "HopStart.UNIFORM, HopStart.PPR, "),
         (models.GCNII, "identity", "IdentityMapping.LOGARITHMIC, IdentityMapping.CONSTANT"),
         (models.UGDGNN, "channels", "Channels.CLASSES, Channels.HIDDEN"),
         (models.UGDGNN, "mixing", "Mixing.TIED, Mixing.FREE"),
@@ -167,6 +167,13 @@ def test_limits_are_allowed():
 )
 def test_choices_are_named(kind, setting, known):
     assert f"{setting}='free': expected one of {known}" in words(lambda: kind(4, 3, **{setting: "free"}))
+
+
+def test_choices_that_do_not_go_together():
+    joined = words(lambda: models.JKNet(4, 3, combine=models.Combine.MAX, channels=models.Channels.CLASSES))
+    assert joined.startswith("channels=Channels.CLASSES: Combine.MAX joins hidden layers")
+    warm = words(lambda: models.UGDGNN(4, 3, start=models.HopStart.WARM))
+    assert "UGDGNN.from_model" in warm
 
 
 @pytest.mark.parametrize("warm", [None, [1.0], [1.0, 2.0, 3.0, 4.0]])

@@ -114,6 +114,7 @@ def test_hop_starts(start):
     warm = [0.5, 1.0, -1.0, 2.0] if start is models.HopStart.WARM else None
     gamma = models.GPRGNN(3, 2, depth=3, teleport=0.2, start=start, warm=warm).propagation.hops().detach().double()
     expected = {
+        models.HopStart.UNIFORM: [1 / 3] * 4,
         models.HopStart.PPR: [0.2, 0.16, 0.128, 0.512],
         models.HopStart.SGC: [0.0, 0.0, 0.0, 1.0],
         models.HopStart.NPPR: [v / 1.248 for v in (1.0, 0.2, 0.04, 0.008)],

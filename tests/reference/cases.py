@@ -23,7 +23,9 @@ CASES = {
     "JKNet": (models.JKNet, _SMALL),
     "JKNet-concatenate": (models.JKNet, {**_SMALL, "combine": models.Combine.CONCATENATE}),
     "JKNet-max": (models.JKNet, {**_SMALL, "combine": models.Combine.MAX}),
+    "JKNet-classes": (models.JKNet, {**_SMALL, "channels": models.Channels.CLASSES}),
     "GPRGNN": (models.GPRGNN, _SMALL),
+    "GPRGNN-uniform": (models.GPRGNN, {**_SMALL, "start": models.HopStart.UNIFORM}),
     "GPRGNN-sgc": (models.GPRGNN, {**_SMALL, "start": models.HopStart.SGC, "propagation_dropout": 0.0}),
     "GPRGNN-nppr": (models.GPRGNN, {**_SMALL, "start": models.HopStart.NPPR, "bias": False}),
     "GPRGNN-random": (models.GPRGNN, {**_SMALL, "start": models.HopStart.RANDOM}),
@@ -40,6 +42,7 @@ CASES = {
     "DAGNN-batch-norm": (models.DAGNN, {**_SMALL, "batch_norm": True}),
     "UGDGNN": (models.UGDGNN, _SMALL),
     "UGDGNN-free": (models.UGDGNN, {**_SMALL, "mixing": models.Mixing.FREE, "bias": False}),
+    "UGDGNN-ppr": (models.UGDGNN, {**_SMALL, "start": models.HopStart.PPR}),
     "UGDGNN-hidden": (models.UGDGNN, {**_SMALL, "channels": models.Channels.HIDDEN}),
     "UGDGNN-hidden-free": (
         models.UGDGNN,

@@ -53,8 +53,10 @@ def appnp(model, a, x):
 
 def jknet(model, a, x):
     if model.settings["combine"].value == "sum":
-        h = torch.relu(linear(x, model.p_pre.layers[0]))
         weights = model.propagation.coefficients
+        if model.settings["channels"].value == "classes":
+            return sum(matrix_power(a, k) @ perceptron(x, model.p_pre) @ w for k, w in enumerate(weights))
+        h = torch.relu(linear(x, model.p_pre.layers[0]))
         return linear(sum(matrix_power(a, k) @ h @ w for k, w in enumerate(weights)), model.p_pos[1])
     layers, (first,) = [], model.p_pre.layers
     for w, b in zip([first.weight, *model.propagation.weights], model.propagation.biases, strict=True):

@@ -19,12 +19,13 @@ from unspool.unroll import HopNetwork
 
 
 class HopStart(Enum):
-    """Where the hop coefficients γ₀ ... γ_K of GPRGNN begin, by the names its authors use.
+    """Where the hop coefficients γ₀ ... γ_K of GPRGNN and UGDGNN begin, by the names that GPRGNN's authors use.
 
-    ``PPR``: γₖ = α(1−α)ᵏ, the last (1−α)ᴷ (APPNP). ``SGC``: one hop only, the last. ``NPPR``: αᵏ, scaled to Σ|γ| = 1.
-    ``RANDOM``: uniform, scaled to Σ|γ| = 1. ``WARM``: values of one's own.
+    ``UNIFORM``: 1/K each, as UGDGNN begins. ``PPR``: γₖ = α(1−α)ᵏ, the last (1−α)ᴷ (APPNP). ``SGC``: one hop only, the last. ``NPPR``: αᵏ, scaled to Σ|γ| = 1.
+    ``RANDOM``: drawn, scaled to Σ|γ| = 1. ``WARM``: values of one's own.
     """
 
+    UNIFORM = "uniform"
     PPR = "ppr"
     SGC = "sgc"
     NPPR = "nppr"
@@ -122,6 +123,8 @@ def hop_start(start: Any, depth: int, teleport: float, warm: Sequence[float] | N
         raise TypeError(f"start={start!r}: expected one of {', '.join(f'HopStart.{s.name}' for s in HopStart)}")
     if depth < 1:
         raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+    if start is HopStart.UNIFORM:
+        return torch.full((depth + 1,), 1 / depth, dtype=torch.float64)
     k, teleport = torch.arange(depth + 1, dtype=torch.float64), float(teleport)
     if start is HopStart.PPR:
         gamma = teleport * (1 - teleport) ** k

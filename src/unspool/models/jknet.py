@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.models.channels import Channels
 from unspool.models.convolutions import Convolutions, convolution_objective
 from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron
@@ -41,6 +42,7 @@ class JKNet(Model):
         depth: K, the number of hops.
         dropout: rate on the input, before the hops and before the last layer.
         combine: the paper's sum, or concatenation or maximum over ReLU layers.
+        channels: which features travel in the sum; the two others have hidden ones.
 
     Example:
         >>> import torch, unspool as us
@@ -60,14 +62,24 @@ class JKNet(Model):
         depth: int = 5,
         dropout: float = 0.5,
         combine: Combine = Combine.SUM,
+        channels: Channels = Channels.HIDDEN,
     ) -> None:
-        super().__init__(in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, combine=combine)
+        super().__init__(
+            in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, combine=combine, channels=channels
+        )
         self.combine = combine
+        if combine is not Combine.SUM and channels is Channels.CLASSES:
+            raise ValueError(
+                f"channels=Channels.CLASSES: Combine.{combine.name} joins hidden layers; take Channels.HIDDEN or Combine.SUM"
+            )
+        if channels is Channels.CLASSES:
+            self.p_pre = Perceptron([in_features, hidden, out_features], dropout)
+            self.propagation = _started(out_features, depth)
+            self.p_pos = nn.Identity()
+            return
         if combine is Combine.SUM:
             self.p_pre = Perceptron([in_features, hidden], dropout, open_end=False, after=dropout)
-            weight = torch.empty(depth + 1, hidden, hidden)
-            begin(weight, None, Start.GLOROT)
-            self.propagation = HopNetwork(weight / (depth + 1))
+            self.propagation = _started(hidden, depth)
             width = hidden
         else:
             self.p_pre = Perceptron([in_features, hidden], dropout, bias=False, start=Start.GLOROT)
@@ -80,7 +92,7 @@ class JKNet(Model):
         """‖H − X‖²_T + ‖BH‖²_(I−T) for the sum; GCN's problem for the two others, whose layers are GCN's."""
         if self.combine is not Combine.SUM:
             return convolution_objective(self.settings["hidden"])
-        t = Relaxed(self.settings["hidden"], per_layer=True, name="T")
+        t = Relaxed(self.propagation.hops().shape[-1], per_layer=True, name="T")  # type: ignore[operator]
         return Fidelity(1.0, metric=t) + Smoothness(1.0, metric=1 - t)
 
     @property
@@ -91,6 +103,13 @@ class JKNet(Model):
         return (
             "proximal gradient steps as in GCN; the paper derives only the linear sum, so joining them belongs to p_pos"
         )
+
+
+def _started(width: int, depth: int) -> HopNetwork:
+    """Σ Aᵏ X W⁽ᵏ⁾ with random matrices whose sum has the size of one."""
+    weight = torch.empty(depth + 1, width, width)
+    begin(weight, None, Start.GLOROT)
+    return HopNetwork(weight / (depth + 1))
 
 
 class _Jumping(Convolutions):

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from unspool.algorithm import GradientDescent
 from unspool.graph import Graph, check_input
+from unspool.models.channels import Channels
 from unspool.models.convert import adopt, power_hops
+from unspool.models.gprgnn import HopStart, hop_start
 from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.nn.flatten import Densify
@@ -26,6 +28,8 @@ from unspool.unroll import ReadBack, read_back_hops, unroll
 #: On the public splits of Cora and CiteSeer 1/K gives 82.6 and 66.4 per cent, starts from 0.7 to 1 give 83.3 to 83.7 and 70.4 to 71.1
 #: (benchmarks/ugdgnn_start.py: 3 seeds, 300 epochs). Below 1, W has a gradient from the first step.
 NEAR_IDENTITY = 0.8
+#: α where γ begins as GPRGNN's does.
+TELEPORT = 0.1
 
 
 class Mixing(Enum):
@@ -33,13 +37,6 @@ class Mixing(Enum):
 
     TIED = "tied"
     FREE = "free"
-
-
-class Channels(Enum):
-    """``CLASSES``: a perceptron to the classes, then propagation. ``HIDDEN``: propagation of hidden features, then a linear head."""
-
-    CLASSES = "classes"
-    HIDDEN = "hidden"
 
 
 class Layers(Enum):
@@ -67,6 +64,7 @@ class UGDGNN(Model):
         layers: the paper's reduced form, or the K general layers it was reduced from.
         bias: whether encoder and head have one.
         basis: powers of A as in the paper; Chebyshev polynomials keep their digits at any depth.
+        start: how γ begins in the reduced form: ``HopStart.UNIFORM`` at 1/K, ``HopStart.PPR`` as GPRGNN with α = 0.1, and so on.
 
     Example:
         >>> import torch, unspool as us
@@ -92,10 +90,11 @@ class UGDGNN(Model):
         layers: Layers = Layers.REDUCED,
         bias: bool = True,
         basis: Basis = Basis.POWERS,
+        start: HopStart = HopStart.UNIFORM,
     ) -> None:
         super().__init__(
             in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, channels=channels, mixing=mixing,
-            layers=layers, bias=bias, basis=basis,
+            layers=layers, bias=bias, basis=basis, start=start,
         )  # fmt: skip
         width = out_features if channels is Channels.CLASSES else hidden
         if channels is Channels.CLASSES:
@@ -105,7 +104,7 @@ class UGDGNN(Model):
             self.p_pre = Perceptron([in_features, hidden], dropout, bias, Start.GLOROT, open_end=False)
             self.p_pos = nn.Sequential(Dropout(dropout), Linear(hidden, out_features, bias))
         if layers is Layers.REDUCED:
-            self.propagation = MixedHops(width, depth, mixing, basis)
+            self.propagation = MixedHops(width, depth, mixing, basis, start)
         else:
             eta = Learnable(0.5, per_layer=True, name="η")
             self.propagation = unroll(general_objective(width, depth), GradientDescent(step=eta), depth)
@@ -196,7 +195,7 @@ def general_objective(features: int, depth: int) -> Objective:
 
 
 class MixedHops(nn.Module):
-    r"""The reduced propagation :math:`\sum_k \gamma_k A^k X(\zeta_k I + \xi_k W_k)`; γ begins at 1/K, ζ near 1.
+    r"""The reduced propagation :math:`\sum_k \gamma_k A^k X(\zeta_k I + \xi_k W_k)`; γ begins as ``start`` says, ζ near 1.
 
     Example:
         >>> import torch, unspool as us
@@ -204,11 +203,20 @@ class MixedHops(nn.Module):
         torch.Size([5, 3])
     """
 
-    def __init__(self, features: int, depth: int, mixing: Mixing = Mixing.TIED, basis: Basis = Basis.POWERS) -> None:
+    def __init__(
+        self,
+        features: int,
+        depth: int,
+        mixing: Mixing = Mixing.TIED,
+        basis: Basis = Basis.POWERS,
+        start: HopStart = HopStart.UNIFORM,
+    ) -> None:
         super().__init__()
-        if depth < 1:
-            raise ValueError(f"depth={depth}: expected a whole number of at least 1")
-        self.gamma = nn.Parameter(torch.full((depth + 1,), 1 / depth))
+        if start is HopStart.WARM:
+            raise ValueError(
+                "start=HopStart.WARM: UGDGNN begins with values of one's own through UGDGNN.from_model or from_filter"
+            )
+        self.gamma = nn.Parameter(hop_start(start, depth, TELEPORT).to(torch.get_default_dtype()))
         self.zeta = nn.Parameter(torch.full((depth + 1,), NEAR_IDENTITY))
         self.xi = nn.Parameter(torch.full((depth + 1,), 1 - NEAR_IDENTITY)) if mixing is Mixing.FREE else None
         self.weight = nn.Parameter(torch.empty(depth + 1, features, features))

@@ -155,8 +155,9 @@ def _on(
         items: list[Item] = []
         for kind in kinds:
             printed = as_printed(kind, data.name, "paper")
+            mine = [r for r in readings if r.split == split and _known(r, kind)]
             fitting = [
-                r for r in readings if r.split == split and r.concerns(kind.__name__, data.name) and _known(r, kind)
+                r for r in mine if r.concerns(kind.__name__, data.name) and affordable(r, kind.__name__, data.name)
             ]
             items += [
                 Item(replace(reading.of(printed), seed=seed), reading.name)
@@ -168,6 +169,18 @@ def _on(
             changed = next(reading for reading in readings if reading.split == split).of_data(data)
             rows += [done.record for done in bench.train("readings", changed, items)]
     return rows
+
+
+def affordable(reading: Reading, model: str, dataset: str) -> bool:
+    """Whether a reading is run on a cell whose trials are slow; ``readings.toml`` says which are.
+
+    Example:
+        >>> some = [reading for reading in all_readings() if reading.concerns("GCNII", "physics")]
+        >>> len(some), len([reading for reading in some if affordable(reading, "GCNII", "physics")])
+        (10, 3)
+    """
+    slow = [one for one in read_settings("readings")["slow"] if one["model"] == model and dataset in one["datasets"]]
+    return all(reading.name in one["readings"] for one in slow)
 
 
 def _nothing(decay: Mapping[str, float] | float) -> bool:

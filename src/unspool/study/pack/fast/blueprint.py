@@ -207,7 +207,7 @@ def _hidden(model: Any, middle: Middle, depth: int, hops: str, between: Site) ->
 
 
 def _jknet(model: Any) -> Blueprint | None:
-    if model.settings["combine"] is not Combine.SUM:
+    if model.settings["combine"] is not Combine.SUM or model.settings["channels"] is Channels.CLASSES:
         return None
     return _hidden(model, Middle.JUMPS, model.settings["depth"], "propagation.coefficients", Site("p_pre.after"))
 
