@@ -12,7 +12,7 @@ from torch import nn
 
 from unspool import study
 from unspool.datasets import Dataset
-from unspool.models import Model
+from unspool.models import Masks, Model
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.cells import Cell, ranked
 from unspool.reproduce.results import Record, Search
@@ -73,7 +73,13 @@ def candidates(
     words = {name: [meant(model, name, value) for value in values] for name, values in known.items()}
     same = {name: meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
     trials = study.grid(model, seed=0, preset=start, **{**same, **words}).trials(dataset)
-    return Candidates(model, preset, tuple(trials), known)
+    return Candidates(model, preset, tuple(trial for trial in trials if not _idle_masks(trial)), known)
+
+
+def _idle_masks(trial: Trial) -> bool:
+    """Whether every hop has its own mask of which nothing is dropped: the same network as with one mask."""
+    how = trial.settings
+    return how.get("propagation_dropout") == 0 and how.get("masks", Masks.ONCE) is not Masks.ONCE
 
 
 def paper_candidates(model: type[Model], dataset: str) -> Candidates:
