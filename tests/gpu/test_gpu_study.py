@@ -9,9 +9,9 @@ import torch
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
-from study.fast_cases import CASES, alone, members_of, task_of
+from study.fast_cases import CASES, alone, kind_of, members_of, task_of
 from unspool import datasets, models, study, train
-from unspool.study.pack.fast import FastPack
+from unspool.study.pack.fast import FastPack, pack, plain
 from unspool.study.pack.stacked import Stacked
 
 EPOCHS = 20
@@ -28,8 +28,10 @@ def trials(name, count, **more):
     settings = {"depth": {"GCN": 2, "SGC": 2}.get(name, 6), **more}
     if name != "SGC":
         settings.setdefault("dropout", 0.5)
+    if name.endswith("-each"):
+        settings.update(masks=models.Masks.EACH_HOP, propagation_dropout=0.6)
     plan = train.Plan(rate=0.01, decay=5e-4, epochs=40)
-    return [study.Trial(getattr(models, name), settings, plan, seed, normalise_rows=True) for seed in range(count)]
+    return [study.Trial(kind_of(name), settings, plan, seed, normalise_rows=True) for seed in range(count)]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -74,7 +76,19 @@ def test_refilled_and_smaller_packs_go_on(name):
     np.testing.assert_array_equal(pack.shrunk([0]).advance(3)[:, 0], whole[-3:, 0])
 
 
-@pytest.mark.parametrize("name", ["GCN", "UGDGNN", "AirGNN"])
+@pytest.mark.parametrize("name", [n for n in CASES if n.endswith("-each")])
+def test_masks_of_every_hop_are_those_of_plain_torch(name, monkeypatch):
+    """The same pack in plain torch on the same GPU; depths differ, and with them the calls of an epoch."""
+    members = members_of(name, task_of(device="cuda"))
+    found = FastPack(members, depth=7).advance(EPOCHS)
+    monkeypatch.setattr(pack, "_steps", lambda device: plain)
+    monkeypatch.setattr(FastPack, "_epoch", FastPack._once)  # plain steps look at values, which no CUDA graph can
+    want = FastPack(members, depth=7).advance(EPOCHS)
+    np.testing.assert_allclose(found[:10, :, :2], want[:10, :, :2], rtol=1e-4)
+    np.testing.assert_allclose(found[:, :, :2], want[:, :, :2], rtol=NEAR)
+
+
+@pytest.mark.parametrize("name", ["GCN", "UGDGNN", "AirGNN", "UGDGNN-each", "APPNP-each"])
 def test_stacks_give_what_single_runs_give(name, provide):
     members = [provide(t) for t in trials(name, 3)]
     found = Stacked(members).advance(10)

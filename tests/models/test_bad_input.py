@@ -163,6 +163,9 @@ def test_limits_are_allowed():
         (models.UGDGNN, "mixing", "Mixing.TIED, Mixing.FREE"),
         (models.UGDGNN, "layers", "Layers.REDUCED, Layers.GENERAL"),
         (models.UGDGNN, "basis", "Basis.POWERS, Basis.CHEBYSHEV"),
+        (models.UGDGNN, "masks", "Masks.ONCE, Masks.EACH_HOP"),
+        (models.GPRGNN, "masks", "Masks.ONCE, Masks.EACH_HOP"),
+        (models.APPNP, "masks", "Masks.ONCE, Masks.EACH_HOP"),
     ],
 )
 def test_choices_are_named(kind, setting, known):

@@ -11,6 +11,7 @@ from unspool import models
 IN, OUT, HIDDEN = 6, 3, 4
 
 _SMALL = {"hidden": HIDDEN, "depth": 4, "dropout": 0.5}
+_EACH = {**_SMALL, "propagation_dropout": 0.4, "masks": models.Masks.EACH_HOP}
 _FLAT = {"hidden": HIDDEN, "dropout": 0.5}
 CASES = {
     "SGC": (models.SGC, {"depth": 3}),
@@ -20,6 +21,8 @@ CASES = {
     "PPNP-tolerance": (models.PPNP, {**_FLAT, "teleport": 0.2, "bias": True, "tolerance": 1e-13}),
     "APPNP": (models.APPNP, {**_SMALL, "teleport": 0.2}),
     "APPNP-bias": (models.APPNP, {**_SMALL, "bias": True}),
+    "APPNP-once": (models.APPNP, {**_SMALL, "propagation_dropout": 0.4}),
+    "APPNP-each-hop": (models.APPNP, {**_EACH, "teleport": 0.2}),
     "JKNet": (models.JKNet, _SMALL),
     "JKNet-concatenate": (models.JKNet, {**_SMALL, "combine": models.Combine.CONCATENATE}),
     "JKNet-max": (models.JKNet, {**_SMALL, "combine": models.Combine.MAX}),
@@ -30,6 +33,7 @@ CASES = {
     "GPRGNN-nppr": (models.GPRGNN, {**_SMALL, "start": models.HopStart.NPPR, "bias": False}),
     "GPRGNN-random": (models.GPRGNN, {**_SMALL, "start": models.HopStart.RANDOM}),
     "GPRGNN-warm": (models.GPRGNN, {**_SMALL, "start": models.HopStart.WARM, "warm": [1.0, -1.0, 0.5, 0.0, 2.0]}),
+    "GPRGNN-each-hop": (models.GPRGNN, _EACH),
     "GCN": (models.GCN, {**_SMALL, "depth": 2}),
     "GCN-single": (models.GCN, {**_SMALL, "depth": 1}),
     "GCN-no-bias": (models.GCN, {**_SMALL, "bias": False}),
@@ -54,6 +58,10 @@ CASES = {
         models.UGDGNN,
         {**_SMALL, "layers": models.Layers.GENERAL, "channels": models.Channels.HIDDEN},
     ),
+    "UGDGNN-once": (models.UGDGNN, {**_SMALL, "propagation_dropout": 0.4}),
+    "UGDGNN-each-hop": (models.UGDGNN, _EACH),
+    "UGDGNN-hidden-each-hop": (models.UGDGNN, {**_EACH, "channels": models.Channels.HIDDEN}),
+    "UGDGNN-chebyshev-each-hop": (models.UGDGNN, {**_EACH, "basis": us.Basis.CHEBYSHEV}),
     "MLP": (models.MLP, _FLAT),
 }
 

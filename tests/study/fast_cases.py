@@ -9,10 +9,14 @@ from unspool import datasets, models, train
 from unspool.ops.features import SparseFeatures
 from unspool.study import Member, Trial
 
+#: A mask of its own for every hop; depths differ, and with them the calls of an epoch.
+EACH = {"masks": (models.Masks.EACH_HOP,) * 3, "propagation_dropout": (0.6, 0.3, 0.8)}
 CASES = {
     "UGDGNN": {"depth": (4, 2, 4)}, "GPRGNN": {"depth": (3, 3, 1), "teleport": (0.1, 0.5, 0.9)},
     "APPNP": {"depth": (3, 2, 3), "teleport": (0.1, 0.2, 0.3)}, "DAGNN": {"depth": (3, 3, 3)}, "GCN": {}, "SGC": {}, "MLP": {},
-    "JKNet": {"depth": (3, 1, 3)}, "GCNII": {"depth": (4, 4, 4), "teleport": (0.1, 0.2, 0.5), "strength": (0.5, 1.0, 0.2)},
+    "UGDGNN-each": {"depth": (4, 2, 5), **EACH}, "GPRGNN-each": {"depth": (3, 6, 1), "teleport": (0.1, 0.5, 0.9), **EACH},
+    "APPNP-each": {"depth": (3, 2, 4), "teleport": (0.1, 0.2, 0.3), **EACH}, "JKNet": {"depth": (3, 1, 3)},
+    "GCNII": {"depth": (4, 4, 4), "teleport": (0.1, 0.2, 0.5), "strength": (0.5, 1.0, 0.2)},
 }  # fmt: skip
 
 
@@ -29,9 +33,14 @@ def task_of(seed: int = 0, device: str = "cpu") -> train.Task:
     ).to(device)  # fmt: skip
 
 
+def kind_of(name: str) -> type[models.Model]:
+    """The model of a case."""
+    return getattr(models, name.partition("-")[0])
+
+
 def members_of(name: str, task: train.Task, rates: tuple[float, ...] = (0.01, 0.02, 0.05)) -> list[Member]:
     """Three trials that differ in everything that may differ within a pack."""
-    kind, found = getattr(models, name), []
+    kind, found = kind_of(name), []
     for i in range(3):
         settings = {word: values[i] for word, values in CASES[name].items()}
         if name != "SGC":

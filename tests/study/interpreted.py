@@ -11,12 +11,15 @@ import sys
 import numpy as np
 import torch
 
-from study.fast_cases import members_of, task_of
+from study.fast_cases import kind_of, members_of, task_of
 from unspool import datasets, models, study, train
 from unspool.study.pack.fast import FastPack, pack, plain
 
 #: (model, hidden width, classes): widths that are no powers of two, as many classes as there may be, two classes.
-ODD = [("UGDGNN", 20, 2), ("GPRGNN", 48, 9), ("DAGNN", 100, 16), ("GCN", 24, 16), ("SGC", 0, 9), ("JKNet", 32, 5)]
+ODD = [
+    ("UGDGNN", 20, 2), ("GPRGNN", 48, 9), ("DAGNN", 100, 16), ("GCN", 24, 16), ("SGC", 0, 9), ("JKNet", 32, 5),
+    ("UGDGNN-each", 24, 16), ("GPRGNN-each", 20, 2), ("APPNP-each", 48, 9),
+]  # fmt: skip
 
 
 def odd(name: str, hidden: int, classes: int) -> list[study.Member]:
@@ -26,7 +29,9 @@ def odd(name: str, hidden: int, classes: int) -> list[study.Member]:
     split = datasets.splits.per_class(data.labels, train=3, valid=3, seed=0)
     task = train.Task(x, data.graph, data.labels, split.train, split.valid, split.test)
     settings = {} if name == "SGC" else {"hidden": hidden, "dropout": 0.4}
-    trials = [study.Trial(getattr(models, name), settings, train.Plan(rate=0.02, decay=1e-3), seed) for seed in (0, 1)]
+    if name.endswith("-each"):
+        settings |= {"masks": models.Masks.EACH_HOP, "propagation_dropout": 0.6}
+    trials = [study.Trial(kind_of(name), settings, train.Plan(rate=0.02, decay=1e-3), seed) for seed in (0, 1)]
     return [study.Member(t, t.build(x.shape[1], classes), task) for t in trials]
 
 

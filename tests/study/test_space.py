@@ -3,6 +3,7 @@
 import math
 import pickle
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from torch import nn
 
 import unspool as us
 from unspool.models import preset_tables as tables
+from unspool.reproduce.search import candidates
+from unspool.reproduce.table2 import as_printed
+from unspool.study import Trial
 from unspool.study.search import space as spaces
 from unspool.study.search.ranges import choice, integers, log_uniform, uniform, unit
 from unspool.study.search.space import grid, paper_grid
@@ -99,6 +103,42 @@ def test_both_dropouts_of_gprgnn_go_together():
     assert trial.settings["propagation_dropout"] == 0.3
     (trial,) = grid(GPRGNN, seed=0, dropout=0.1).trials("texas")
     assert "propagation_dropout" not in trial.settings
+
+
+@pytest.mark.parametrize("kind", [us.models.UGDGNN, us.models.APPNP])
+def test_other_models_drop_nothing_before_the_hops_unless_told(kind):
+    for trial in grid(kind, seed=0, dropout=[0.1, 0.8]).trials("cora"):
+        assert "propagation_dropout" not in trial.settings
+        assert float(trial.build(4, 3).p_pre.after.rate) == 0
+    (trial,) = grid(kind, seed=0, dropout=0.1, propagation_dropout=0.3).trials("cora")
+    assert trial.settings["propagation_dropout"] == 0.3
+
+
+#: Keys of trials as they were before models had ``masks``: stored results are found by them.
+BEFORE = {
+    ("UGDGNN", "cora"): "76993a52ac1aa3ead96a6be9", ("UGDGNN", "bare"): "9dacd1a55ba7c763b2ea0e37",
+    ("GPRGNN", "cora"): "5eb352a63ef956a650780cf2", ("GPRGNN", "bare"): "032baea436a1d32b4a7d7f4f",
+    ("APPNP", "cora"): "66d6ab49d3a05cf704d4c0bd", ("APPNP", "bare"): "4989bfa901c83a4e4b8eeecb",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "where"), BEFORE)
+def test_keys_outlive_settings_that_models_gain(name, where):
+    kind = getattr(us.models, name)
+    trial = Trial(kind) if where == "bare" else as_printed(kind, where, "paper")
+    key = trial.key("x")
+    assert key == BEFORE[name, where]
+    said = {"masks": us.models.Masks.ONCE, **({} if name == "GPRGNN" else {"propagation_dropout": 0})}
+    assert replace(trial, settings={**trial.settings, **said}).key("x") == key
+    other = {"masks": us.models.Masks.EACH_HOP}
+    assert replace(trial, settings={**trial.settings, **other}).key("x") != key
+    assert replace(trial, settings={**trial.settings, "propagation_dropout": 0.3}).key("x") != key
+
+
+def test_masks_are_said_in_words():
+    found = candidates(us.models.APPNP, "cora", "tuned", {"masks": ["once", "each_hop"], "propagation_dropout": [0.5]})
+    assert [trial.settings["masks"] for trial in found.trials] == list(us.models.Masks)
+    assert [trial.describe()["settings"]["masks"] for trial in found.trials] == ["once", "each_hop"]
 
 
 def test_words_go_to_the_models_that_know_them():

@@ -47,6 +47,7 @@ class Noisy(nn.Module):
 
 
 SMALL = {"hidden": 6, "depth": 3}
+EACH = {"masks": us.models.Masks.EACH_HOP, "propagation_dropout": 0.4}
 MODELS = {
     "UGDGNN": (us.models.UGDGNN, SMALL, ("first", "linear", "convolution")),
     "GCN": (us.models.GCN, {"hidden": 6}, ("first",)),
@@ -54,6 +55,10 @@ MODELS = {
     "APPNP": (us.models.APPNP, SMALL, ("first", "linear")),
     "DAGNN": (us.models.DAGNN, SMALL, ("gate", "first")),
     "GPRGNN": (us.models.GPRGNN, SMALL, ("linear",)),
+    "UGDGNN-each": (us.models.UGDGNN, {**SMALL, **EACH}, ("first", "convolution")),
+    "UGDGNN-hidden-each": (us.models.UGDGNN, {**SMALL, **EACH, "channels": us.models.Channels.HIDDEN}, ("first",)),
+    "GPRGNN-each": (us.models.GPRGNN, {**SMALL, **EACH}, ("linear",)),
+    "APPNP-each": (us.models.APPNP, {**SMALL, **EACH}, ("first", "linear")),
     "GCNII": (us.models.GCNII, SMALL, ("convolution",)),
     "MLP": (us.models.MLP, {"hidden": 6}, ("linear",)),
     "own": (Own, {}, None),

@@ -14,6 +14,7 @@ from unspool.models.gcn import GCN
 from unspool.models.gcnii import GCNII, IdentityMapping
 from unspool.models.gprgnn import GPRGNN, HopStart
 from unspool.models.jknet import Combine, JKNet
+from unspool.models.masks import Masks
 from unspool.models.mlp import MLP
 from unspool.models.model import Model
 from unspool.models.ppnp import PPNP
@@ -26,5 +27,5 @@ MODELS: tuple[type[Model], ...] = (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, 
 
 __all__ = [
     "APPNP", "DAGNN", "GCN", "GCNII", "GPRGNN", "MLP", "MODELS", "PPNP", "SGC", "UGDGNN", "AirGNN", "Channels", "Combine", "HopStart",
-    "IdentityMapping", "JKNet", "Layers", "Mixing", "Model", "Preset", "Side", "has_preset", "load", "preset", "save",
+    "IdentityMapping", "JKNet", "Layers", "Masks", "Mixing", "Model", "Preset", "Side", "has_preset", "load", "preset", "save",
 ]  # fmt: skip

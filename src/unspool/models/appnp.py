@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from unspool.algorithm import GradientDescent
+from unspool.models.masks import Masks
 from unspool.models.model import Model, check_share
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Smoothness
@@ -22,6 +23,8 @@ class APPNP(Model):
         depth: K, the number of steps.
         teleport: γ, how strongly a node keeps its own prediction.
         dropout: rate on the inputs of both layers.
+        propagation_dropout: rate on the perceptron's output, before the steps.
+        masks: whether one mask of it serves all steps, or each hop of their sum γ Σ (1−γ)ᵏ Aᵏ X + (1−γ)ᴷ Aᴷ X has a fresh one.
         bias: whether the layers have one (the authors' have none).
 
     Example:
@@ -44,12 +47,17 @@ class APPNP(Model):
         depth: int = 10,
         teleport: float = 0.1,
         dropout: float = 0.5,
+        propagation_dropout: float = 0.0,
+        masks: Masks = Masks.ONCE,
         bias: bool = False,
     ) -> None:
         super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout, bias=bias
-        )
+            in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout,
+            propagation_dropout=propagation_dropout, masks=masks, bias=bias,
+        )  # fmt: skip
         check_share("teleport", teleport)
-        self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias)
+        self.p_pre = Perceptron(
+            [in_features, hidden, out_features], dropout, bias, after=propagation_dropout, held=masks is Masks.EACH_HOP
+        )
         self.propagation = unroll(Fidelity(teleport) + Smoothness(1 - teleport), GradientDescent(step=0.5), depth)
         self.p_pos = nn.Identity()

@@ -12,6 +12,7 @@ import torch
 
 from unspool.files import write_whole
 from unspool.models import airgnn, appnp, dagnn, gcn, gcnii, gprgnn, jknet, mlp, ppnp, sgc, ugdgnn
+from unspool.models.masks import Masks
 from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
 from unspool.unroll import Checkpointed, Stored
@@ -27,7 +28,10 @@ _MODELS: dict[str, type[Model]] = {
 }  # fmt: skip
 _CHOICES: dict[str, type[Enum]] = {
     c.__name__: c
-    for c in (sgc.Side, jknet.Combine, gprgnn.HopStart, gcnii.IdentityMapping, ugdgnn.Channels, ugdgnn.Mixing, ugdgnn.Layers, Basis)
+    for c in (
+        sgc.Side, jknet.Combine, gprgnn.HopStart, gcnii.IdentityMapping, ugdgnn.Channels, ugdgnn.Mixing, ugdgnn.Layers, Masks,
+        Basis,
+    )
 }  # fmt: skip
 
 

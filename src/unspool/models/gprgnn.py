@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.models.convert import adopt, number_hops
+from unspool.models.masks import Masks
 from unspool.models.model import Model, check_share
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Learnable, Objective, Smoothness
@@ -47,6 +48,7 @@ class GPRGNN(Model):
         teleport: α of the start.
         dropout: rate on the inputs of both layers.
         propagation_dropout: rate on the perceptron's output, before the hops.
+        masks: whether all hops share one mask of it, or each has a fresh one.
         bias: whether the layers have one.
         start: how γ begins.
         warm: γ itself, for ``HopStart.WARM``.
@@ -72,16 +74,20 @@ class GPRGNN(Model):
         teleport: float = 0.1,
         dropout: float = 0.5,
         propagation_dropout: float = 0.5,
+        masks: Masks = Masks.ONCE,
         bias: bool = True,
         start: HopStart = HopStart.PPR,
         warm: Sequence[float] | None = None,
     ) -> None:
         super().__init__(
             in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout,
-            propagation_dropout=propagation_dropout, bias=bias, start=start, warm=None if warm is None else list(warm),
+            propagation_dropout=propagation_dropout, masks=masks, bias=bias, start=start,
+            warm=None if warm is None else list(warm),
         )  # fmt: skip
         check_share("teleport", teleport)
-        self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias, after=propagation_dropout)
+        self.p_pre = Perceptron(
+            [in_features, hidden, out_features], dropout, bias, after=propagation_dropout, held=masks is Masks.EACH_HOP
+        )
         self.propagation = HopNetwork(hop_start(start, depth, teleport, warm))
         self.p_pos = nn.Identity()
 

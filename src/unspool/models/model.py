@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from unspool.graph import Graph, ring
 from unspool.graph.door import graph_of
+from unspool.models.masks import masked_hops
 from unspool.objective import Objective
 from unspool.ops.features import SparseFeatures, features_of
 from unspool.refusal import Refusal
@@ -90,7 +91,10 @@ class Model(nn.Module):
         check_features(x)
         graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype).relaxed()
         _check_fits(x, graph)
-        return self.p_pos(self.propagation(self.p_pre(x), graph))
+        z = self.p_pre(x)
+        if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
+            return self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph))
+        return self.p_pos(self.propagation(z, graph))
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """The trainable parameters by role, for decay that goes where a preset says.
@@ -132,6 +136,10 @@ class Model(nn.Module):
             unspool.refusal.Refusal: GPRGNN cannot be solved exactly: its layers do not share one problem with a minimiser; ...
         """
         name, net = type(self).__name__, self.propagation
+        if getattr(self.p_pre, "held", False):
+            raise Refusal(
+                f"{name} cannot be solved exactly: a minimiser has no hops that masks could differ on; build it with masks=Masks.ONCE"
+            )
         if not isinstance(net, Unrolled) or net.between is not None or any(leaf.per_layer for leaf in net.leaves):
             raise Refusal(
                 f"{name} cannot be solved exactly: its layers do not share one problem with a minimiser; take APPNP or PPNP, "

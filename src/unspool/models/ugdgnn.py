@@ -15,12 +15,14 @@ from unspool.graph import Graph, check_input
 from unspool.models.channels import Channels
 from unspool.models.convert import adopt, power_hops
 from unspool.models.gprgnn import HopStart, hop_start
+from unspool.models.masks import Masks
 from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.nn.flatten import Densify
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Learnable, Objective, Relaxed, Smoothness
 from unspool.ops.polynomial import Basis, propagate
+from unspool.refusal import Refusal
 from unspool.spectral.fit import Fit, fit_filter
 from unspool.unroll import ReadBack, read_back_hops, unroll
 
@@ -52,13 +54,15 @@ class UGDGNN(Model):
     Proposition 11: K general gradient steps on :math:`\alpha\lVert H-X\rVert_{T_\alpha}^2 + \beta\lVert BH\rVert_{T_\beta}^2`, where the
     coefficients sum to I; any others with an invertible sum S are such a network followed by p_pos = S (docs/errata.md, 2).
     Contains SGC, APPNP, JKNet (linear sum) and GPRGNN: :meth:`from_model`; and every polynomial filter: :meth:`from_filter`.
-    Memory does not grow with depth.
+    Memory does not grow with depth (with ``Masks.EACH_HOP`` it does, in training).
 
     Args:
         in_features, out_features: channels of the input and of the output.
         hidden: width of the encoder.
         depth: K, the number of hops.
         dropout: rate on the input of every linear layer.
+        propagation_dropout: rate on the encoder's output, before the hops.
+        masks: whether all hops share one mask of it, or each has a fresh one.
         channels: which features travel.
         mixing: whether ξ is 1 − ζ or free.
         layers: the paper's reduced form, or the K general layers it was reduced from.
@@ -85,6 +89,8 @@ class UGDGNN(Model):
         hidden: int = 64,
         depth: int = 10,
         dropout: float = 0.5,
+        propagation_dropout: float = 0.0,
+        masks: Masks = Masks.ONCE,
         channels: Channels = Channels.CLASSES,
         mixing: Mixing = Mixing.TIED,
         layers: Layers = Layers.REDUCED,
@@ -93,15 +99,21 @@ class UGDGNN(Model):
         start: HopStart = HopStart.UNIFORM,
     ) -> None:
         super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, channels=channels, mixing=mixing,
-            layers=layers, bias=bias, basis=basis, start=start,
+            in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, propagation_dropout=propagation_dropout,
+            masks=masks, channels=channels, mixing=mixing, layers=layers, bias=bias, basis=basis, start=start,
         )  # fmt: skip
+        held = masks is Masks.EACH_HOP
+        if held and layers is Layers.GENERAL:
+            raise Refusal(
+                "masks=Masks.EACH_HOP: the K steps of Layers.GENERAL have no hops to mask one by one; take Layers.REDUCED or Masks.ONCE"
+            )
+        end: dict[str, Any] = {"after": propagation_dropout, "held": held}
         width = out_features if channels is Channels.CLASSES else hidden
         if channels is Channels.CLASSES:
-            self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias, Start.GLOROT)
+            self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias, Start.GLOROT, **end)
             self.p_pos = nn.Identity()
         else:
-            self.p_pre = Perceptron([in_features, hidden], dropout, bias, Start.GLOROT, open_end=False)
+            self.p_pre = Perceptron([in_features, hidden], dropout, bias, Start.GLOROT, open_end=False, **end)
             self.p_pos = nn.Sequential(Dropout(dropout), Linear(hidden, out_features, bias))
         if layers is Layers.REDUCED:
             self.propagation = MixedHops(width, depth, mixing, basis, start)

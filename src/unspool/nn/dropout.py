@@ -43,10 +43,20 @@ class Dropout(nn.Module):
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))
         self._zero = self.rate if float(rate) == 0 else None
 
+    @property
+    def idle(self) -> bool:
+        """Whether the module does nothing as it is: in evaluation, or because its rate is 0.
+
+        Example:
+            >>> Dropout(0.0).idle, Dropout(0.5).idle, Dropout(0.5).eval().idle
+            (True, False, True)
+        """
+        # Trap: in a stack of trials self.rate is that of all trials, and this module only the first of them.
+        return not self.training or (self._zero is not None and self.rate is self._zero)
+
     def forward(self, x: Any) -> Any:
         """Drop elements of a tensor, or of sparse features (giving an operator)."""
-        # Trap: in a stack of trials self.rate is that of all trials, and this module only the first of them.
-        if not self.training or (self._zero is not None and self.rate is self._zero):
+        if self.idle:
             return x.operator if isinstance(x, SparseFeatures) else x
         now = next_call(self.count)
         if isinstance(x, SparseFeatures):

@@ -24,6 +24,7 @@ class Perceptron(nn.Module):
         batch_norm: normalise each hidden layer over the nodes.
         open_end: whether the last layer is linear; otherwise it ends in a ReLU too.
         after: the rate of one more dropout, on the output.
+        held: whether that dropout, the module ``after``, is left to whoever takes the output: a model calls it once per hop.
 
     Example:
         >>> import torch
@@ -40,6 +41,7 @@ class Perceptron(nn.Module):
         batch_norm: bool = False,
         open_end: bool = True,
         after: float = 0.0,
+        held: bool = False,
     ) -> None:
         super().__init__()
         pairs = list(itertools.pairwise(widths))
@@ -47,7 +49,7 @@ class Perceptron(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(b) for _, b in pairs[:-1]) if batch_norm else None
         self.dropout = Dropout(dropout)
         self.after = Dropout(after)
-        self.open_end = open_end
+        self.open_end, self.held = open_end, held
 
     def forward(self, x: Any) -> Tensor:
         """The output of the last layer."""
@@ -58,4 +60,4 @@ class Perceptron(nn.Module):
                 h = self.norms[i](h)
             if i + 1 < len(self.layers) or not self.open_end:
                 h = torch.relu(h)
-        return self.after(h)
+        return h if self.held else self.after(h)

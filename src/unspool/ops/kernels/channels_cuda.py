@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from unspool.ops.kernels.each_hop_cuda import each_gradient
 from unspool.ops.kernels.features_cuda import adam_step, in_64, site_word, survives
 
 
@@ -154,9 +155,9 @@ def _series_gradient(
 @triton.jit(do_not_specialize=["nodes", "trials", "classes", "hops", "rows_each"])
 def channels_backward(
     sweep, series_grad, hidden, grad_hidden, coefficients, small, partial, size, at_b1, at_w2, at_b2,
-    key3, epoch, threshold3, scale3, scale2, nodes, trials, classes, hops, rows_each, row_stride, trial_stride,
+    key3, epoch, threshold3, scale3, scale2, nodes, trials, classes, hops, rows_each, row_stride, trial_stride, depth,
     WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, HAS_B1: tl.constexpr, HAS_B2: tl.constexpr,
-    SERIES: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
+    SERIES: tl.constexpr, EACH: tl.constexpr, ROWS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """From the gradient of z (or the sweep Uₖ that makes it) to that of the hidden layer, for one stretch of nodes and one trial.
 
@@ -178,15 +179,21 @@ def channels_backward(
     for begin in range(piece * rows_each, tl.minimum((piece + 1) * rows_each, nodes), ROWS):
         node = begin + tl.arange(0, ROWS)
         there = (node < nodes) & (node < (piece + 1) * rows_each)
-        if SERIES:
+        if EACH:
+            dz = each_gradient(
+                sweep, coefficients, key3, epoch, threshold3, scale3, depth, node, there, trial, trials, nodes, hops,
+                CHANNELS, WIDE, ROWS, PRECISION,
+            )  # fmt: skip
+        elif SERIES:
             dz = _series_gradient(
                 sweep, coefficients, node, there, trial, trials, nodes, hops, CHANNELS, WIDE, ROWS, PRECISION
             )
         else:
             place = (node.to(tl.int64)[:, None] * trials + trial) * CHANNELS + channel[None, :]
             dz = tl.load(series_grad + place, mask=there[:, None] & (channel < CHANNELS)[None, :], other=0.0)
-        kept = survives(node[:, None], channel[None, :], word, threshold)
-        dz = tl.where(kept, dz * tl.load(scale3 + trial), 0.0)
+        if not EACH:
+            kept = survives(node[:, None], channel[None, :], word, threshold)
+            dz = tl.where(kept, dz * tl.load(scale3 + trial), 0.0)
         place = trial.to(tl.int64) * nodes * WIDTH + node[:, None] * WIDTH + col[None, :]
         mask = there[:, None] & (col < WIDTH)[None, :]
         h = tl.load(hidden + place, mask=mask, other=0.0)

@@ -109,9 +109,9 @@ def first_plain(
 @triton.jit
 def hidden_to_channels(
     some, everything, node, trial, trials, nodes, small, size, at_w2, at_b2, key2, epoch, threshold2, scale2, key3,
-    threshold3, scale3, coefficients, hidden, z, series, classes, hops,
+    threshold3, scale3, coefficients, hidden, z, series, classes, hops, depth,
     WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
-    HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr,
+    HAS_B2: tl.constexpr, SERIES: tl.constexpr, EACH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """From pre-activations of 32 rows to class channels: ReLU, dropout, second layer, dropout, and z cₖ for all hops k."""
     col, channel = tl.arange(0, TILE), tl.arange(0, WIDE)
@@ -130,14 +130,20 @@ def hidden_to_channels(
         b2 = tl.load(own + at_b2 + channel, mask=channel < classes, other=0.0)
         learnt += b2[None, :]
         seen += b2[None, :]
-    word = site_word(tl.load(key3 + trial), tl.load(epoch + trial))
-    kept = survives(node[:, None], channel[None, :], word, tl.load(threshold3 + trial))
-    learnt = tl.where(kept, learnt * tl.load(scale3 + trial), 0.0)
+    if not EACH:
+        word = site_word(tl.load(key3 + trial), tl.load(epoch + trial))
+        kept = survives(node[:, None], channel[None, :], word, tl.load(threshold3 + trial))
+        learnt = tl.where(kept, learnt * tl.load(scale3 + trial), 0.0)
     place = (node.to(tl.int64)[:, None] * trials + trial) * (2 * CHANNELS) + channel[None, :]
     mask = there[:, None] & (channel < CHANNELS)[None, :]
     tl.store(z + place, learnt, mask=mask)
     tl.store(z + place + CHANNELS, seen, mask=mask)
-    if SERIES:
+    if EACH:
+        _series_each(
+            learnt, seen, node, trial, trials, nodes, key3, epoch, threshold3, scale3, coefficients, series, hops, depth,
+            CHANNELS, WIDE, PRECISION,
+        )  # fmt: skip
+    elif SERIES:
         _series(learnt, seen, node, trial, trials, nodes, coefficients, series, hops, CHANNELS, WIDE, PRECISION)
 
 
@@ -166,12 +172,42 @@ def _series(
         tl.store(series + place + CHANNELS, tl.dot(seen, c, input_precision=PRECISION), mask=mask)
 
 
+@triton.jit
+def first_call(epoch, depth, trial):
+    """The number of hop 0's call in this epoch, at a dropout site that is called once for every hop the trial has."""
+    return tl.load(epoch + trial) * (tl.load(depth + trial) + 1)
+
+
+@triton.jit
+def _series_each(
+    learnt, seen, node, trial, trials, nodes, key, epoch, threshold, scale, coefficients, series, hops, depth,
+    CHANNELS: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The same with a mask of its own on z for every hop in training, hop by hop."""
+    channel = tl.arange(0, WIDE)
+    inside = (channel < CHANNELS)[:, None] & (channel < CHANNELS)[None, :]
+    mask = (node >= 0)[:, None] & (channel < CHANNELS)[None, :]
+    own, first, limit = tl.load(key + trial), first_call(epoch, depth, trial), tl.load(threshold + trial)
+    scaled = learnt * tl.load(scale + trial)
+    for k in range(hops):
+        kept = survives(node[:, None], channel[None, :], site_word(own, first + k), limit)
+        at = trial.to(tl.int64) * hops + k
+        c = tl.load(
+            coefficients + (at * CHANNELS + channel[:, None]) * CHANNELS + channel[None, :], mask=inside, other=0.0
+        )
+        place = ((in_64(k, trial) * nodes + node[:, None]) * trials + trial) * (2 * CHANNELS) + channel[None, :]
+        masked = tl.where(kept, scaled, 0.0)
+        tl.store(series + place, tl.dot(masked, c, input_precision=PRECISION), mask=mask)
+        tl.store(series + place + CHANNELS, tl.dot(seen, c, input_precision=PRECISION), mask=mask)
+
+
 @triton.jit(do_not_specialize=["steps", "features", "nodes", "trials", "classes", "hops"])
 def first_perceptron(
     rows, start, length, index, value, bits, steps, weight, features, scale, nodes, trials, small, size, at_b1, at_w2, at_b2,
-    key2, epoch, threshold2, scale2, key3, threshold3, scale3, coefficients, hidden, z, series, classes, hops,
+    key2, epoch, threshold2, scale2, key3, threshold3, scale3, coefficients, hidden, z, series, classes, hops, depth,
     WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
-    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, EACH: tl.constexpr, PRECISION: tl.constexpr,
+    UNROLL: tl.constexpr,
 ):  # fmt: skip
     """A perceptron with one hidden layer on sparse features, for training and evaluation at once."""
     part, trial = tl.program_id(0), tl.program_id(1)
@@ -187,17 +223,17 @@ def first_perceptron(
     node = tl.load(rows + part * 32 + tl.arange(0, 32))
     hidden_to_channels(
         some, everything, node, trial, trials, nodes, small, size, at_w2, at_b2, key2, epoch, threshold2, scale2, key3,
-        threshold3, scale3, coefficients, hidden, z, series, classes, hops,
-        WIDTH, TILE, CHANNELS, WIDE, CALLS2, SITE2, HAS_B2, SERIES, PRECISION,
+        threshold3, scale3, coefficients, hidden, z, series, classes, hops, depth,
+        WIDTH, TILE, CHANNELS, WIDE, CALLS2, SITE2, HAS_B2, SERIES, EACH, PRECISION,
     )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["nodes", "trials", "classes", "hops"])
 def middle(
     signal, nodes, trials, small, size, at_b1, at_w2, at_b2, key2, epoch, threshold2, scale2, key3, threshold3, scale3,
-    coefficients, hidden, z, series, classes, hops,
+    coefficients, hidden, z, series, classes, hops, depth,
     WIDTH: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr, WIDE: tl.constexpr, CALLS2: tl.constexpr, SITE2: tl.constexpr,
-    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, PRECISION: tl.constexpr,
+    HAS_B1: tl.constexpr, HAS_B2: tl.constexpr, SERIES: tl.constexpr, EACH: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The rest of the perceptron where something stood between its two layers; signal has shape (nodes, trials, 2, WIDTH)."""
     trial = tl.program_id(1)
@@ -214,8 +250,8 @@ def middle(
         everything += b1[None, :]
     hidden_to_channels(
         some, everything, node, trial, trials, nodes, small, size, at_w2, at_b2, key2, epoch, threshold2, scale2, key3,
-        threshold3, scale3, coefficients, hidden, z, series, classes, hops,
-        WIDTH, TILE, CHANNELS, WIDE, CALLS2, SITE2, HAS_B2, SERIES, PRECISION,
+        threshold3, scale3, coefficients, hidden, z, series, classes, hops, depth,
+        WIDTH, TILE, CHANNELS, WIDE, CALLS2, SITE2, HAS_B2, SERIES, EACH, PRECISION,
     )  # fmt: skip
 
 

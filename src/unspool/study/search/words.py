@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from unspool.models.gprgnn import GPRGNN
 from unspool.models.model import Model
 from unspool.models.presets import has_preset, preset
 from unspool.study.search.ranges import Choice, Range
@@ -169,7 +170,8 @@ def resolve(model: type[nn.Module], words: Words, dataset: str) -> Settled:
     if not issubclass(model, Model):
         return Settled(model, said, Plan(**_stopping(changes, Stop.NEVER)), normalise_rows=False, preset="default")
     how = preset(model, dataset, _preset_name(name, dataset))
-    if "dropout" in said and "propagation_dropout" in how.settings:
+    # GPRGNN's authors have one rate for both places; other models drop nothing before the hops unless they are told to.
+    if issubclass(model, GPRGNN) and "dropout" in said and "propagation_dropout" in how.settings:
         said.setdefault("propagation_dropout", said["dropout"])
     if not isinstance(changes.get("decay", {}), Mapping):
         changes["decay"] = dict.fromkeys(_DECAYED, changes["decay"])

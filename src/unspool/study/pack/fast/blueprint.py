@@ -64,6 +64,7 @@ class Blueprint:
         first: name of the first layer's weight.
         parts: names of the small parameters by the role they play in the kernels.
         sites: dropout on the input, on the hidden layer, and before the hops.
+        each_hop: whether the last of them is called anew for every hop of a series: a trial's depth + 1 calls per forward pass.
     """
 
     middle: Middle
@@ -74,6 +75,7 @@ class Blueprint:
     first: str
     parts: tuple[tuple[str, str], ...]
     sites: tuple[Site | None, Site | None, Site | None]
+    each_hop: bool = False
 
     @property
     def shape(self) -> Blueprint:
@@ -131,7 +133,7 @@ def _perceptron(model: Any, middle: Middle, mixer: Mixer, depth: int, more: dict
     width, classes = layers[1].weight.shape
     return Blueprint(
         middle, mixer, int(width), int(classes), depth, "p_pre.layers.0.weight", tuple(sorted(parts.items())),
-        (_INPUT, _HIDDEN, _AFTER),
+        (_INPUT, _HIDDEN, _AFTER), model.p_pre.held,
     )  # fmt: skip
 
 

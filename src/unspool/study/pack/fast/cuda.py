@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unspool.ops.kernels import channels_cuda as channels
 from unspool.ops.kernels import cuda as sparse
+from unspool.ops.kernels import each_hop_cuda as apart
 from unspool.ops.kernels import features_cuda as first
 from unspool.ops.kernels import wide_cuda as wide
 from unspool.study.pack.fast.blueprint import Middle, Mixer
@@ -66,11 +67,12 @@ def _ending(s: State) -> tuple[tuple[Any, ...], dict[str, Any]]:
     at, series = s.layout, s.plan.middle is Middle.SERIES
     arguments = (
         s.small, at.size, at.at("b1"), at.at("w2"), at.at("b2"), s.key[1], s.epoch, s.threshold[1], s.scale[1], s.key[2], s.threshold[2],
-        s.scale[2], s.coefficients, s.hidden, s.z, s.pages, s.classes, s.hops,
+        s.scale[2], s.coefficients, s.hidden, s.z, s.pages, s.classes, s.hops, s.depth,
     )  # fmt: skip
     flags = {
         "WIDTH": s.width, "TILE": _tile(s.width), "CHANNELS": s.channels, "WIDE": 16, "CALLS2": hidden.calls, "SITE2": hidden.place,
-        "HAS_B1": at.has("b1"), "HAS_B2": at.has("b2"), "SERIES": series, "PRECISION": PRECISION,
+        "HAS_B1": at.has("b1"), "HAS_B2": at.has("b2"), "SERIES": series, "EACH": s.plan.each_hop,
+        "PRECISION": PRECISION,
     }  # fmt: skip
     return arguments, flags
 
@@ -133,12 +135,19 @@ def channels_backward(s: State, dz: Tensor) -> None:
     row_stride, trial_stride = (s.slots * s.width, s.width) if side_by_side else (s.width, s.nodes * s.width)
     channels.channels_backward[(PIECES, s.slots)](
         s.sweep, dz, s.hidden, s.grad_hidden, s.coefficients, s.small, s.partial, at.size, at.at("b1"), at.at("w2"), at.at("b2"),
-        s.key[2], s.epoch, s.threshold[2], s.scale[2], s.scale[1], s.nodes, s.slots, s.classes, s.hops, each, row_stride, trial_stride,
-        WIDTH=s.width, TILE=_tile(s.width), HAS_B1=at.has("b1"), HAS_B2=at.has("b2"), SERIES=series, **shape,
+        s.key[2], s.epoch, s.threshold[2], s.scale[2], s.scale[1], s.nodes, s.slots, s.classes, s.hops, each, row_stride, trial_stride, s.depth,
+        WIDTH=s.width, TILE=_tile(s.width), HAS_B1=at.has("b1"), HAS_B2=at.has("b2"), SERIES=series,
+        EACH=s.plan.each_hop, **shape,
     )  # fmt: skip
     if series and s.plan.mixer is not Mixer.FIXED:
         shape.update(TUNED["series_backward"])
         each = _each(s, shape["ROWS"])
+        if s.plan.each_hop:
+            apart.each_backward[(s.hops, PIECES, s.slots)](
+                s.sweep, s.z, s.key[2], s.epoch, s.threshold[2], s.scale[2], s.depth, s.partial_coefficients, s.nodes, s.slots, s.hops,
+                each, **shape,
+            )  # fmt: skip
+            return
         channels.series_backward[(triton.cdiv(s.hops * s.channels, 64), PIECES, s.slots)](
             s.sweep, s.z, s.partial_coefficients, s.nodes, s.slots, s.hops, each, **shape
         )

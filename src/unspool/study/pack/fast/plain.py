@@ -33,9 +33,15 @@ def _mask(s: State, number: int, trial: int, shape: tuple[int, int], more: int =
     if site is None:
         return torch.ones(shape, dtype=s.small.dtype, device=s.small.device)
     rate = (int(s.threshold[number, trial]) + 2**15) / 2**16  # the same threshold, whatever the rate was
-    count = int(s.epoch[trial]) * site.calls + site.place + more
+    calls = int(s.depth[trial]) + 1 if number == 2 and s.plan.each_hop else site.calls
+    count = int(s.epoch[trial]) * calls + site.place + more
     kept = keep_mask(shape, rate, s.key[number, trial], count)
     return kept.to(s.small.dtype) * s.scale[number, trial]
+
+
+def _hop_masks(s: State, trial: int) -> Tensor:
+    """The factors of every hop, where each has its own: shape (hops, nodes, classes)."""
+    return torch.stack([_mask(s, 2, trial, (s.nodes, s.classes), k) for k in range(s.hops)])
 
 
 def first_plain(s: State, out: Tensor) -> None:
@@ -70,10 +76,13 @@ def middle(s: State, signal: Tensor) -> None:
         learnt, seen = s.hidden[t] @ w2, everything.relu() @ w2
         if s.layout.has("b2"):
             learnt, seen = (v + _part(s, "b2", t, (s.classes,)) for v in (learnt, seen))
-        s.z[:, t, 0, : s.classes] = learnt * _mask(s, 2, t, (s.nodes, s.classes))
+        s.z[:, t, 0, : s.classes] = learnt if s.plan.each_hop else learnt * _mask(s, 2, t, (s.nodes, s.classes))
         s.z[:, t, 1, : s.classes] = seen
     if s.plan.middle is Middle.SERIES:
         s.pages.copy_(torch.einsum("itnc,tkcd->kitnd", s.z, s.coefficients))
+        for t in range(s.slots if s.plan.each_hop else 0):
+            seen = _hop_masks(s, t) * s.z[:, t, 0, : s.classes]
+            s.pages[:, :, t, 0] = seen @ s.coefficients[t, :, : s.classes]
 
 
 def hop(csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None) -> None:
@@ -128,12 +137,12 @@ def losses(s: State, learnt: Tensor, seen: Tensor) -> None:
 
 def channels_backward(s: State, dz: Tensor) -> None:
     """From the class channels back to the hidden layer, with the gradients of everything between."""
-    series = s.plan.middle is Middle.SERIES
-    if series:
+    c = s.classes
+    if s.plan.middle is Middle.SERIES:
         dz = torch.einsum("kitd,tkcd->itc", s.sweep, s.coefficients)
         s.partial_coefficients[0] = torch.einsum("itc,kitd->tkcd", s.z[:, :, 0], s.sweep)
     for t in range(s.slots):
-        back = dz[:, t, : s.classes] * _mask(s, 2, t, (s.nodes, s.classes))
+        back = _each_backward(s, t) if s.plan.each_hop else dz[:, t, :c] * _mask(s, 2, t, (s.nodes, c))
         h, w2 = s.hidden[t], _part(s, "w2", t, (s.width, s.classes))
         dh = torch.where(h > 0, (back @ w2.T) * s.scale[1, t], 0.0)
         (s.grad_hidden[:, t] if s.plan.middle is Middle.CONVOLUTION else s.grad_hidden[t]).copy_(dh)
@@ -141,6 +150,13 @@ def channels_backward(s: State, dz: Tensor) -> None:
             if s.layout.has(role):
                 at = s.layout.at(role)
                 s.partial[0, t, at : at + value.numel()] = value.flatten()
+
+
+def _each_backward(s: State, t: int) -> Tensor:
+    """dz = Σ mask ⊙ Uₖ cₖᵀ of one trial, and its dcₖ = (mask ⊙ z)ᵀ Uₖ."""
+    masks, c, u = _hop_masks(s, t), s.classes, s.sweep[:, :, t]
+    s.partial_coefficients[0, t, :, :c] = (masks * s.z[:, t, 0, :c]).mT @ u
+    return (masks * (u @ s.coefficients[t].mT)[..., :c]).sum(0)
 
 
 def _adam(s: State, w: Tensor, m: Tensor, v: Tensor, grad: Tensor) -> None:
