@@ -215,7 +215,7 @@ def test_settings_name_models_and_sets_that_exist(name):
 def test_the_tuned_space_counts_as_the_docs_say():
     """Two hundred are drawn on Cora, and the paper's own comes in addition; a small space is tried whole."""
     drawn = to_be_searched(models.UGDGNN, "cora", "tuned")
-    assert math.prod(map(len, drawn.space.values())) == 3 * 3 * 5 * 4 * 2 * 2
+    assert math.prod(map(len, drawn.space.values())) == 3 * 3 * 5 * 4 * 2 * 2 * 2 * 2 * 2
     assert len(drawn.trials) == 200 + 1
     assert (
         len(to_be_searched(models.SGC, "cora", "tuned").trials) == 3 * 5 * 4 + 1

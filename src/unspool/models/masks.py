@@ -58,7 +58,8 @@ def _hops(propagation: Any, z: Tensor, graph: Graph) -> tuple[Tensor, Basis | No
     if isinstance(propagation, Unrolled):
         return propagation.hops(graph, z), getattr(propagation.adjoint, "basis", None)
     found: Any = propagation.hops
-    return found() if callable(found) else found, getattr(propagation, "basis", None)
+    hops: Any = found() if callable(found) else found
+    return hops, getattr(propagation, "basis", None)
 
 
 def _weighed(x: Tensor, c: Tensor) -> Tensor:
