@@ -35,6 +35,7 @@ class Candidates:
         preset: under which name the cell stands in the results.
         trials: one for each setting.
         space: the values of each setting, for people.
+        known: of the trials those that go through to the last stage, whatever comes of the first ones.
 
     Example:
         >>> import unspool as us
@@ -47,13 +48,15 @@ class Candidates:
     preset: str
     trials: tuple[Trial, ...]
     space: Mapping[str, Sequence[Any]]
+    known: tuple[Trial, ...] = ()
 
     def fewer(self, most: int | None) -> Candidates:
         """At most so many of them, drawn by their fingerprints: the same ones each time."""
         if most is None or len(self.trials) <= most:
             return self
         drawn = sorted(self.trials, key=lambda trial: trial.key("draw"))[:most]
-        return replace(self, trials=tuple(drawn))
+        left = {trial.key("draw") for trial in drawn}
+        return replace(self, trials=tuple(drawn), known=tuple(t for t in self.known if t.key("draw") in left))
 
 
 def candidates(
@@ -66,14 +69,20 @@ def candidates(
         model: the class.
         dataset: its name; ``start`` is the preset that everything else comes from.
         preset: under which name results are kept.
-        space: lists of values by name; choices of the model as words (``channels = ["classes", "hidden"]``).
+        space: lists of values by name; choices of the model as words (``channels = ["classes", "hidden"]``); ``rows`` says how
+            the features are scaled.
         fixed: what is the same in all settings.
     """
     known = {name: list(values) for name, values in space.items() if name in PLAN or name in signature(model).names}
+    rows = [word == "normalised" for word in space.get("rows", ())]
     words = {name: [meant(model, name, value) for value in values] for name, values in known.items()}
     same = {name: meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
     trials = study.grid(model, seed=0, preset=start, **{**same, **words}).trials(dataset)
-    return Candidates(model, preset, tuple(trial for trial in trials if not _idle_masks(trial)), known)
+    trials = [trial for trial in trials if not _idle_masks(trial)]
+    if rows:
+        trials = [replace(trial, normalise_rows=scaled) for trial in trials for scaled in rows]
+        known["rows"] = list(space["rows"])
+    return Candidates(model, preset, tuple(trials), known)
 
 
 def _idle_masks(trial: Trial) -> bool:
@@ -114,7 +123,7 @@ def search(
     """Search for the settings of several cells on one dataset at once.
 
     A stage is a number of seeds and how many of the settings go on to the next one, the best by mean validation score over those
-    seeds. After the last stage all seeds are run, and the best by mean validation score over all of them is chosen. Rows of the
+    seeds, and beside them those that are known. After the last stage all seeds are run, and the best by mean validation score over all of them is chosen. Rows of the
     settings that were in the final are kept.
     """
     few = [one.fewer(bench.scope.settings) for one in sought]
@@ -129,11 +138,14 @@ def search(
         rows = [done.record for done in tried]
         seen |= {(row.model, row.preset, row.setting, row.seed) for row in rows}
         if going_on is not None:
-            best = [cell for one in few for cell in _finalists(rows, one, going_on)]
-            items = [_item(trials[cell.first.setting], cell.first.preset) for cell in best]
+            items = []
+            for one in few:
+                known = {bench.shortened(replace(trial, seed=0)).key("") for trial in one.known}
+                own = [_item(trials[cell.first.setting], one.preset) for cell in _finalists(rows, one)]
+                items += [i for place, i in enumerate(own) if place < going_on or i.trial.key("") in known]
     found = Found(rows, [], {})
     for one in few:
-        final = _finalists(rows, one, 1)
+        final = _finalists(rows, one)
         if final:  # else every trial failed, and the bench says why
             found.chosen[one.model.__name__] = trials[final[0].first.setting]
             own = [trial for trial in seen if trial[:2] == (one.model.__name__, one.preset)]
@@ -141,9 +153,8 @@ def search(
     return found
 
 
-def _finalists(rows: Sequence[Record], one: Candidates, many: int) -> list[Cell]:
-    mine = [row for row in rows if row.model == one.model.__name__ and row.preset == one.preset]
-    return ranked(mine)[:many]
+def _finalists(rows: Sequence[Record], one: Candidates) -> list[Cell]:
+    return ranked([row for row in rows if row.model == one.model.__name__ and row.preset == one.preset])
 
 
 def _item(trial: Trial, preset: str) -> Item:

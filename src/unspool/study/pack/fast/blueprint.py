@@ -216,6 +216,8 @@ def _jknet(model: Any) -> Blueprint | None:
 
 def _gcnii(model: Any) -> Blueprint | None:
     depth = model.settings["depth"]
+    if model.settings["hidden"] > 64:  # a layer's matrices do not fit into the shared memory of a multiprocessor
+        return None
     return _hidden(model, Middle.DEEP, depth, "propagation.coefficients.W", Site("propagation.between", depth))
 
 
