@@ -12,7 +12,7 @@ from torch import nn
 
 from unspool import study
 from unspool.datasets import Dataset
-from unspool.models import Masks, Model
+from unspool.models import Channels, Masks, Model
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.cells import Cell, ranked
 from unspool.reproduce.results import Record, Search
@@ -78,17 +78,21 @@ def candidates(
     words = {name: [meant(model, name, value) for value in values] for name, values in known.items()}
     same = {name: meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
     trials = study.grid(model, seed=0, preset=start, **{**same, **words}).trials(dataset)
-    trials = [trial for trial in trials if not _idle_masks(trial)]
+    trials = [trial for trial in trials if not _left_out(trial)]
     if rows:
         trials = [replace(trial, normalise_rows=scaled) for trial in trials for scaled in rows]
         known["rows"] = list(space["rows"])
     return Candidates(model, preset, tuple(trials), known)
 
 
-def _idle_masks(trial: Trial) -> bool:
-    """Whether every hop has its own mask of which nothing is dropped: the same network as with one mask."""
+def _left_out(trial: Trial) -> bool:
+    """Settings that are not tried: masks of every hop that drop nothing, and more than 64 hidden channels that travel.
+
+    The former are the same network as with one mask, the latter have K + 1 matrices of that width.
+    """
     how = trial.settings
-    return how.get("propagation_dropout") == 0 and how.get("masks", Masks.ONCE) is not Masks.ONCE
+    idle = how.get("propagation_dropout") == 0 and how.get("masks", Masks.ONCE) is not Masks.ONCE
+    return idle or (how.get("channels") is Channels.HIDDEN and how.get("hidden", 64) > 64)
 
 
 def paper_candidates(model: type[Model], dataset: str) -> Candidates:

@@ -133,7 +133,7 @@ def _tuned(kind: type[Model], dataset: str) -> Candidates:
     starts = [name for name in ("paper", "official") if _says_all(kind, dataset, name)]
     known = [candidates(kind, dataset, "tuned", {}, how["fixed"], start).trials[0] for start in starts]
     unique = {trial.key("draw"): trial for trial in (*known, *drawn.trials)}
-    return replace(drawn, trials=tuple(unique.values()), known=tuple(known))
+    return replace(drawn, trials=tuple(unique.values()), known=tuple(known) if dataset in how["through"] else ())
 
 
 def _says_all(kind: type[Model], dataset: str, preset: str) -> bool:
