@@ -14,7 +14,7 @@ from unspool.algorithm import GradientDescent
 from unspool.graph import Graph, check_input
 from unspool.models.channels import Channels
 from unspool.models.convert import adopt, power_hops
-from unspool.models.gprgnn import HopStart, hop_start
+from unspool.models.hop_start import HopStart, hop_start
 from unspool.models.masks import Masks
 from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron

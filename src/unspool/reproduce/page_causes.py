@@ -57,7 +57,9 @@ def causes_in(results: Results) -> Callable[[Cell], str]:
         one = found.get((cell.first.model, cell.first.dataset)) if cell.first.preset == "paper" else None
         measured = ""
         if one is not None and one.by is not None:
-            measured = f'Explained by the reading "{one.by.first.preset}": {one.by.text} ({signed(one.by.difference)}).'
+            name = one.by.first.preset
+            by = "its authors' settings" if name == "official" else f'the reading "{name}"'
+            measured = f"Explained by {by}: {one.by.text} ({signed(one.by.difference)})."
         elif one is not None and one.readings:
             best = one.readings[0]
             measured = f'No reading that was tried explains it; the nearest is "{best.first.preset}": {best.text} ({signed(best.difference)}).'

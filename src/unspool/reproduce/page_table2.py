@@ -14,6 +14,7 @@ from unspool.reproduce.claims import accuracy_answers
 from unspool.reproduce.page_cells import NAMES, ORDER, Standing, called, distinct, gap, place, signed, standing
 from unspool.reproduce.page_claims import answers_blocks
 from unspool.reproduce.results import Record
+from unspool.reproduce.table2 import unpublished
 
 #: Presets in the order in which they are shown, with what each is.
 PRESETS = {
@@ -73,7 +74,11 @@ def summary(cells: Sequence[Cell]) -> Paragraph:
         f"{many[Standing.ABOVE]} above by more than that, {many[Standing.WITHIN]} within, {many[Standing.BELOW]} below.",
     ]
     if len(known) < whole:
-        pieces.append(f" Of {whole} cells, {whole - len(known)} were not run.")
+        silent = sum(unpublished(m, d, cells[0].first.preset) for m in ACCURACY for d in COUNTED) if cells else 0
+        pieces.append(
+            f" Of {whole} cells, {whole - len(known) - silent} were not run." if whole > len(known) + silent else ""
+        )
+        pieces.append(f" For {silent} of {whole} cells the authors publish no settings." if silent else "")
     own = [s for c, s in known if c.first.model == "UGDGNN"]
     if own:
         pieces.append(f" UGDGNN: {sum(s is not Standing.BELOW for s in own)} of {len(own)}.")
@@ -93,7 +98,7 @@ def grid(cells: Sequence[Cell], preset: str) -> Table:
     found = {(c.first.model, c.first.dataset): c for c in cells}
     datasets = distinct((c.first.dataset for c in cells), NAMES)
     rows: list[list[str | Shown]] = [
-        [model, *(_cell(found.get((model, data))) for data in datasets)]
+        [model, *(_cell(found.get((model, data)), unpublished(model, data, preset)) for data in datasets)]
         for model in distinct((c.first.model for c in cells), ORDER)
     ]
     return Table(f"Table 2, preset {preset}", [Column("model", numbers=False), *map(called, datasets)], rows)
@@ -132,9 +137,9 @@ def listing(cells: Sequence[Cell], preset: str, cause: Cause) -> Table:
     return Table(f"{counted(len(rows), 'cell')} of preset {preset}", [*columns, *words], rows)
 
 
-def _cell(cell: Cell | None) -> str | Shown:
+def _cell(cell: Cell | None, silent: bool) -> str | Shown:
     if cell is None:
-        return Shown("not run", tone=Tone.QUIET)
+        return Shown("none published" if silent else "not run", tone=Tone.QUIET)
     found, how = gap(cell), standing(cell)
     if found is None or how is None or cell.printed is None:
         return Shown(cell.text, cell.mean)

@@ -14,7 +14,7 @@ from unspool.refusal import Refusal
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.results import Record
 from unspool.reproduce.search import Candidates, Found, candidates, search
-from unspool.reproduce.settings import read_settings
+from unspool.reproduce.settings import model_named, read_settings
 from unspool.study import Trial
 
 PRESETS = ("paper", "official", "tuned")
@@ -123,6 +123,16 @@ def to_be_searched(kind: type[Model], dataset: str, preset: str) -> Candidates |
         return None
     how = models.preset(kind, dataset, "paper")
     return candidates(kind, dataset, "paper", how.search) if how.search else None
+
+
+def unpublished(model: str, dataset: str, preset: str) -> bool:
+    """Whether a cell cannot be run because the model's authors publish no settings for the set.
+
+    Example:
+        >>> unpublished("UGDGNN", "cora", "official"), unpublished("GCN", "cora", "official"), unpublished("UGDGNN", "cora", "paper")
+        (True, False, False)
+    """
+    return preset == "official" and not _says_all(model_named(model), dataset, preset)
 
 
 def _tuned(kind: type[Model], dataset: str) -> Candidates:
