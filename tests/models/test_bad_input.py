@@ -157,6 +157,8 @@ def test_limits_are_allowed():
     [
         (models.SGC, "weights", "Side.PRE, Side.POS"),
         (models.JKNet, "combine", "Combine.SUM, Combine.CONCATENATE, Combine.MAX"),
+        (models.JKNet, "channels", "Channels.CLASSES, Channels.HIDDEN"),
+        (models.UGDGNN, "start", "HopStart.UNIFORM, HopStart.PPR, "),
         (models.GPRGNN, "start", "HopStart.UNIFORM, HopStart.PPR, "),
         (models.GCNII, "identity", "IdentityMapping.LOGARITHMIC, IdentityMapping.CONSTANT"),
         (models.UGDGNN, "channels", "Channels.CLASSES, Channels.HIDDEN"),
@@ -177,6 +179,8 @@ def test_choices_that_do_not_go_together():
     assert joined.startswith("channels=Channels.CLASSES: Combine.MAX joins hidden layers")
     warm = words(lambda: models.UGDGNN(4, 3, start=models.HopStart.WARM))
     assert "UGDGNN.from_model" in warm
+    general = words(lambda: models.UGDGNN(4, 3, start=models.HopStart.PPR, layers=models.Layers.GENERAL))
+    assert general == "start=HopStart.PPR: Layers.GENERAL has no γ to begin with; take Layers.REDUCED"
 
 
 @pytest.mark.parametrize("warm", [None, [1.0], [1.0, 2.0, 3.0, 4.0]])

@@ -182,7 +182,8 @@ def test_settings_of_old_checkpoints_have_their_defaults(tmp_path):
         file, model = tmp_path / "old.pt", kind(6, 3)
         models.save(model, file)
         content = torch.load(file, weights_only=True)
-        for name in ("masks", "propagation_dropout") if kind is not models.GPRGNN else ("masks",):
+        gained = {"UGDGNN": ("masks", "propagation_dropout", "start"), "GPRGNN": ("masks",)}
+        for name in gained.get(kind.__name__, ("masks", "propagation_dropout")):
             del content["settings"][name]
         torch.save(content, file)
         again = models.load(file)

@@ -15,9 +15,9 @@ from unspool.reproduce.bench import Bench
 from unspool.reproduce.depth import deepened, run_depth
 from unspool.reproduce.machine import joined
 from unspool.reproduce.networks import NETWORKS, Network, keep_networks, read_networks, run_networks
-from unspool.reproduce.readings import all_readings, explained, missing_cells, run_readings
+from unspool.reproduce.readings import affordable, all_readings, explained, missing_cells, run_readings
 from unspool.reproduce.results import Results, example_record, read, write
-from unspool.reproduce.settings import Place, Scope
+from unspool.reproduce.settings import Place, Scope, read_settings
 from unspool.reproduce.table2 import as_printed, run_table2, to_be_searched
 from unspool.study.search.words import signature
 from unspool.train import Select, Stop
@@ -51,6 +51,16 @@ def test_every_reading_changes_some_trial_and_is_left_out_where_it_changes_none(
         other.build(7, 3)
         concerned += reading.changes(printed)
     assert concerned
+
+
+def test_slow_cells_name_readings_that_exist():
+    known = {reading.name for reading in all_readings()}
+    for one in read_settings("readings")["slow"]:
+        assert set(one["readings"]) <= known
+        assert all(affordable(r, one["model"], "cora") for r in all_readings())
+        assert {r.name for r in all_readings() if affordable(r, one["model"], one["datasets"][0])} == set(
+            one["readings"]
+        )
 
 
 def test_readings_that_change_nothing_are_not_run():

@@ -197,3 +197,10 @@ def test_embedded_data_runs_through_a_pack():
     found = FastPack([provide(t) for t in trials]).advance(3)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[:, 1], alone(provide(trials[1]), 3), rtol=2e-5)
+
+
+def test_what_the_kernels_cannot_hold_has_no_blueprint():
+    assert blueprint(models.GCNII(5, 3, hidden=64)) is not None
+    assert blueprint(models.GCNII(5, 3, hidden=128)) is None  # a layer's matrices exceed the shared memory of an H200
+    assert blueprint(models.JKNet(5, 3)) is not None
+    assert blueprint(models.JKNet(5, 3, channels=models.Channels.CLASSES)) is None

@@ -120,6 +120,8 @@ BEFORE = {
     ("GPRGNN", "cora"): "5eb352a63ef956a650780cf2", ("GPRGNN", "bare"): "032baea436a1d32b4a7d7f4f",
     ("APPNP", "cora"): "66d6ab49d3a05cf704d4c0bd", ("APPNP", "bare"): "4989bfa901c83a4e4b8eeecb",
 }  # fmt: skip
+#: The same for JKNet before it had ``channels``.
+JKNET = {"cora": "2ff4aa27da8a6e947c7be5e2", "bare": "4189fed3ae5e2c95f0086778"}
 
 
 @pytest.mark.parametrize(("name", "where"), BEFORE)
@@ -133,6 +135,20 @@ def test_keys_outlive_settings_that_models_gain(name, where):
     other = {"masks": us.models.Masks.EACH_HOP}
     assert replace(trial, settings={**trial.settings, **other}).key("x") != key
     assert replace(trial, settings={**trial.settings, "propagation_dropout": 0.3}).key("x") != key
+
+
+@pytest.mark.parametrize("where", JKNET)
+def test_keys_of_jknet_outlive_its_channels(where):
+    trial = Trial(us.models.JKNet) if where == "bare" else as_printed(us.models.JKNet, where, "paper")
+    said, other = us.models.Channels.HIDDEN, us.models.Channels.CLASSES
+    assert trial.key("x") == JKNET[where]
+    assert replace(trial, settings={**trial.settings, "channels": said}).key("x") == JKNET[where]
+    assert replace(trial, settings={**trial.settings, "channels": other}).key("x") != JKNET[where]
+
+
+def test_starts_of_ugdgnn_have_keys_of_their_own():
+    plain, ppr = Trial(us.models.UGDGNN), Trial(us.models.UGDGNN, {"start": us.models.HopStart.PPR})
+    assert Trial(us.models.UGDGNN, {"start": us.models.HopStart.UNIFORM}).key("x") == plain.key("x") != ppr.key("x")
 
 
 def test_masks_are_said_in_words():

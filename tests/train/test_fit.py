@@ -133,6 +133,19 @@ def test_divergence_is_named(task):
         train.fit(model(task), task, Plan(rate=1e30, epochs=20))
 
 
+def test_a_snapshot_is_not_continued_with_a_model_of_other_settings(task, tmp_path):
+    """Masks and teleports leave no trace in the weights."""
+    file, features = tmp_path / "run.pt", task.x.shape[1]
+    once, each = (us.models.UGDGNN(features, 3, propagation_dropout=0.5, masks=masks) for masks in us.models.Masks)
+    train.fit(once, task, Plan(epochs=2), snapshot=file)
+    with pytest.raises(ValueError, match=r"began with the model's masks Masks\.ONCE, not Masks\.EACH_HOP"):
+        train.fit(each, task, Plan(epochs=3), snapshot=file)
+    content = torch.load(file, weights_only=True)
+    content["about"] = {name: value for name, value in content["about"].items() if not name.startswith("the model's")}
+    torch.save(content, file)  # as it was before settings were written down
+    assert len(train.fit(once, task, Plan(epochs=3), snapshot=file).history) == 3
+
+
 def test_damaged_or_foreign_snapshots_are_named(task, tmp_path):
     file = tmp_path / "run.pt"
     file.write_bytes(b"not a snapshot")
@@ -141,6 +154,9 @@ def test_damaged_or_foreign_snapshots_are_named(task, tmp_path):
     file.unlink()
     train.fit(model(task), task, Plan(epochs=2), snapshot=file)
     other = us.models.GCN(task.x.shape[1], 3, hidden=4)
+    with pytest.raises(ValueError, match="began with the model's hidden 8, not 4"):
+        train.fit(other, task, Plan(epochs=2), snapshot=file)
+    other.settings = {}  # a module of one's own has none
     with pytest.raises(ValueError, match="belongs to another model"):
         train.fit(other, task, Plan(epochs=2), snapshot=file)
 

@@ -8,11 +8,13 @@
 
 from unspool.models.airgnn import AirGNN
 from unspool.models.appnp import APPNP
+from unspool.models.channels import Channels
 from unspool.models.checkpoint import load, save
 from unspool.models.dagnn import DAGNN
 from unspool.models.gcn import GCN
 from unspool.models.gcnii import GCNII, IdentityMapping
-from unspool.models.gprgnn import GPRGNN, HopStart
+from unspool.models.gprgnn import GPRGNN
+from unspool.models.hop_start import HopStart
 from unspool.models.jknet import Combine, JKNet
 from unspool.models.masks import Masks
 from unspool.models.mlp import MLP
@@ -20,7 +22,7 @@ from unspool.models.model import Model
 from unspool.models.ppnp import PPNP
 from unspool.models.presets import Preset, has_preset, preset
 from unspool.models.sgc import SGC, Side
-from unspool.models.ugdgnn import UGDGNN, Channels, Layers, Mixing
+from unspool.models.ugdgnn import UGDGNN, Layers, Mixing
 
 #: Every named model, in the order of the paper.
 MODELS: tuple[type[Model], ...] = (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP)

@@ -12,6 +12,8 @@ import torch
 
 from unspool.files import write_whole
 from unspool.models import airgnn, appnp, dagnn, gcn, gcnii, gprgnn, jknet, mlp, ppnp, sgc, ugdgnn
+from unspool.models.channels import Channels
+from unspool.models.hop_start import HopStart
 from unspool.models.masks import Masks
 from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
@@ -29,7 +31,7 @@ _MODELS: dict[str, type[Model]] = {
 _CHOICES: dict[str, type[Enum]] = {
     c.__name__: c
     for c in (
-        sgc.Side, jknet.Combine, gprgnn.HopStart, gcnii.IdentityMapping, ugdgnn.Channels, ugdgnn.Mixing, ugdgnn.Layers, Masks,
+        sgc.Side, jknet.Combine, HopStart, gcnii.IdentityMapping, Channels, ugdgnn.Mixing, ugdgnn.Layers, Masks,
         Basis,
     )
 }  # fmt: skip

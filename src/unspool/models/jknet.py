@@ -38,11 +38,11 @@ class JKNet(Model):
 
     Args:
         in_features, out_features: channels of the input and of the output.
-        hidden: width of encoder and propagation.
+        hidden: width of the encoder, and of what travels on hidden channels.
         depth: K, the number of hops.
-        dropout: rate on the input, before the hops and before the last layer.
+        dropout: rate on the input, before the hops and before the last layer; on class channels, on the inputs of the encoder's layers.
         combine: the paper's sum, or concatenation or maximum over ReLU layers.
-        channels: which features travel in the sum; the two others have hidden ones.
+        channels: which features travel in the sum: hidden ones, or predictions as in UGDGNN; the two others have hidden ones.
 
     Example:
         >>> import torch, unspool as us

@@ -107,6 +107,8 @@ class UGDGNN(Model):
             raise Refusal(
                 "masks=Masks.EACH_HOP: the K steps of Layers.GENERAL have no hops to mask one by one; take Layers.REDUCED or Masks.ONCE"
             )
+        if start is not HopStart.UNIFORM and layers is Layers.GENERAL:
+            raise ValueError(f"start=HopStart.{start.name}: Layers.GENERAL has no γ to begin with; take Layers.REDUCED")
         end: dict[str, Any] = {"after": propagation_dropout, "held": held}
         width = out_features if channels is Channels.CLASSES else hidden
         if channels is Channels.CLASSES:

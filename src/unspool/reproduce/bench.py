@@ -141,7 +141,9 @@ class Bench:
         self._note_failures(data.name, [row for _, row in pairs if row is not None])
         whole = _whole([(item, row is not None and row.result is not None) for item, row in pairs], self.place.stored)
         made = [(item, row) for item, row in pairs if row is not None and row.result is not None and whole(item)]
-        return [Done(item, record(experiment, dataset, item.preset, variant, row)) for item, row in made]
+        # Trap: the store keeps a trial as it was first described; the same one may leave defaults unsaid there and say them here.
+        told = [(item, replace(row, described=item.trial.describe())) for item, row in made]
+        return [Done(item, record(experiment, dataset, item.preset, variant, row)) for item, row in told]
 
     def _train_all(self, title: str, trials: Mapping[str, Trial], data: Dataset, provide: study.Provider) -> None:
         """Train until every trial has ended, here or in another process that works on some of them."""

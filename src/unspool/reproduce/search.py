@@ -20,6 +20,7 @@ from unspool.study import Trial
 from unspool.study.search.words import PLAN, signature
 from unspool.train import Select, Stop
 
+_SCALED = {"normalised": True, "as they are": False}
 _CHOICES: dict[str, dict[str, Any]] = {
     "select": {"loss": Select.VALIDATION_LOSS, "accuracy": Select.VALIDATION_ACCURACY, "last": Select.LAST},
     "stop": {choice.name.lower(): choice for choice in Stop},
@@ -74,7 +75,7 @@ def candidates(
         fixed: what is the same in all settings.
     """
     known = {name: list(values) for name, values in space.items() if name in PLAN or name in signature(model).names}
-    rows = [word == "normalised" for word in space.get("rows", ())]
+    rows = [_SCALED[word] for word in space.get("rows", ())]
     words = {name: [meant(model, name, value) for value in values] for name, values in known.items()}
     same = {name: meant(model, name, value) for name, value in ({} if fixed is None else fixed).items()}
     trials = study.grid(model, seed=0, preset=start, **{**same, **words}).trials(dataset)
@@ -90,9 +91,10 @@ def _left_out(trial: Trial) -> bool:
 
     The former are the same network as with one mask, the latter have K + 1 matrices of that width.
     """
-    how = trial.settings
-    idle = how.get("propagation_dropout") == 0 and how.get("masks", Masks.ONCE) is not Masks.ONCE
-    return idle or (how.get("channels") is Channels.HIDDEN and how.get("hidden", 64) > 64)
+    unsaid = {name: one.default for name, one in inspect.signature(trial.model).parameters.items()}
+    how = {**unsaid, **trial.settings}
+    idle = how.get("propagation_dropout") == 0 and how.get("masks") is Masks.EACH_HOP
+    return idle or (how.get("channels") is Channels.HIDDEN and how["hidden"] > 64)
 
 
 def paper_candidates(model: type[Model], dataset: str) -> Candidates:

@@ -81,7 +81,7 @@ def fit(
     if task.target.device != (found := _device(model, task)):
         raise ValueError(f"the model is on {found}, the task on {task.target.device}: call task.to({str(found)!r})")
     optimiser = make_optimiser(plan, model)
-    about = {} if snapshot is None else {**plan.describe(), "task": task.digest}
+    about = {} if snapshot is None else {**plan.describe(), "task": task.digest, **_settings(model)}
     state = Snapshot.fresh() if snapshot is None else read_snapshot(snapshot, model, optimiser, about)
     if len(state.history) > plan.epochs:
         raise ValueError(
@@ -118,6 +118,11 @@ def fit(
     model.load_state_dict(state.kept[1])
     model.eval()
     return Run(state.best, tuple(state.history), reason, state.seconds)
+
+
+def _settings(model: nn.Module) -> dict[str, str]:
+    """What a model was built with, in words: weights alone do not tell dropout masks or a teleport."""
+    return {f"the model's {name}": str(value) for name, value in dict(getattr(model, "settings", {})).items()}
 
 
 def _advance(epochs: Epochs, state: Snapshot) -> Epoch:

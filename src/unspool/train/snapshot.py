@@ -88,6 +88,8 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str,
     except Exception as problem:
         raise _useless(path, type(problem).__name__) from None
     for name, value in about.items():
+        if name.startswith("the model's ") and name not in began:
+            continue  # a setting that came after the snapshot
         if began.get(name) != value:
             what = "on other data" if name == "task" else f"with {name} {began.get(name)}, not {value}"
             raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start anew")

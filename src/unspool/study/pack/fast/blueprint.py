@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from unspool import models
+from unspool.models.channels import Channels
 from unspool.models.convert import power_hops
 from unspool.models.jknet import Combine
 from unspool.models.sgc import Side
-from unspool.models.ugdgnn import Channels, Layers, Mixing
+from unspool.models.ugdgnn import Layers, Mixing
 from unspool.nn import Dropout
 from unspool.ops.polynomial import Basis
 
