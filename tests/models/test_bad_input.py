@@ -1,5 +1,7 @@
 """What is wrong with an input or a setting is said in one sentence, by every model alike."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -183,10 +185,15 @@ def test_choices_that_do_not_go_together():
     assert general == "start=HopStart.PPR: Layers.GENERAL has no γ to begin with; take Layers.REDUCED"
 
 
-@pytest.mark.parametrize("warm", [None, [1.0], [1.0, 2.0, 3.0, 4.0]])
+@pytest.mark.parametrize("warm", [None, [1.0], [1.0, 2.0, 3.0, 4.0], "123", 3.0, [1.0, math.nan, 2.0]])
 def test_warm_starts_have_their_length(warm):
     build = lambda: models.GPRGNN(4, 3, depth=2, start=models.HopStart.WARM, warm=warm)  # noqa: E731
     assert words(build) == "HopStart.WARM needs warm= with 3 numbers, γ₀ to γ_2"
+
+
+def test_warm_values_are_not_passed_over():
+    told = words(lambda: models.GPRGNN(4, 3, depth=1, warm=[0.5, 0.5]))
+    assert told == "warm= is given, but start=HopStart.PPR does not take it; take HopStart.WARM"
 
 
 def test_ppnp_refuses_what_has_no_inverse():

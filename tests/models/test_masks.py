@@ -200,3 +200,11 @@ def test_half_precision_trains(kind):
     plan = train.Plan(epochs=3, precision=train.Precision.BFLOAT16)
     run = train.fit(kind(6, 3, depth=3, propagation_dropout=0.5, masks=Masks.EACH_HOP), task, plan)
     assert all(torch.isfinite(torch.tensor(epoch.train_loss)) for epoch in run.history)
+
+
+def test_settings_of_the_encoder_go_over_with_it():
+    source = models.GPRGNN(5, 3, hidden=7, dropout=0.4, propagation_dropout=0.3, masks=models.Masks.EACH_HOP)
+    made = models.UGDGNN.from_model(source).settings
+    assert [made[name] for name in ("hidden", "dropout", "propagation_dropout", "masks")] == [
+        7, 0.4, 0.3, models.Masks.EACH_HOP,
+    ]  # fmt: skip

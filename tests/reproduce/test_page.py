@@ -110,8 +110,10 @@ def test_what_was_not_run_is_said_with_the_command(tmp_path):
 
 
 def test_short_runs_are_not_passed_off_as_the_experiment(tmp_path):
-    write(tmp_path, "table2", [example_record(seed, epochs=50) for seed in range(3)])
-    assert "cut at 50 of 1000 epochs" in page(Findings(read(tmp_path), [], [])).markdown()
+    for preset in ("paper", "tuned"):
+        cut = [example_record(seed, preset=preset, epochs=50, settings={"epochs": 50}) for seed in range(3)]
+        write(tmp_path, "table2", cut)
+        assert "cut at 50 of 1000 epochs" in page(Findings(read(tmp_path), [], [])).markdown()
     assert "cut at" not in page(Findings(read(EXAMPLE), [], [])).markdown()
 
 

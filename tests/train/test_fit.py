@@ -228,3 +228,10 @@ def test_an_interrupted_run_continues_to_the_same_numbers(task, tmp_path, monkey
     again = model(task, seed=3)
     assert train.fit(again, task, Plan(epochs=12), snapshot=file).history == expected.history
     assert same(again, whole)
+
+
+def test_a_dataset_in_the_place_of_a_task_is_named():
+    data = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
+    made = us.models.MLP(data.features.shape[1], 3)
+    with pytest.raises(TypeError, match=r"Dataset is no task: give train\.Task\.of\(data\)"):
+        train.fit(made, data, Plan(epochs=2))

@@ -172,6 +172,10 @@ def _table2(rows: Sequence[results.Record], preset: str, console: Console, as_js
         _echo_answers(answers)
         return
     if not cells:
+        silent = (
+            "the authors of these models publish no settings for these sets" if preset == "official" else "no cells"
+        )
+        console.print(f"Table 2, preset {preset}: {silent}", markup=False)
         return
     console.print(f"Table 2, preset {preset}: test accuracy in per cent, mean ± standard deviation over the seeds")
     table = columns("set", "model", "ours", "printed", "difference", "within?", "seeds")
@@ -186,7 +190,7 @@ def _table2(rows: Sequence[results.Record], preset: str, console: Console, as_js
     for against in surpassed(rows, preset) if preset == "tuned" else ():
         c = against.cell
         console.print(
-            f"{c.first.dataset}: {c.first.model}, chosen by validation, {c.text}; the paper's best {against.paper:.2f}; "
+            f"{c.first.dataset}: {c.first.model}, of {against.models} chosen by validation, {c.text}; the paper's best {against.paper:.2f}; "
             f"highest published {against.best:.2f} ({against.who})", markup=False,
         )  # fmt: skip
 

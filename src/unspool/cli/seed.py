@@ -101,9 +101,14 @@ def finished(place: Path, job: Job) -> float | None:
     for what, value in here.items():
         if there.get(what) is not None and value != there[what]:
             raise ValueError(
-                f"{place} was trained with {what} {there[what]}, not {value}; choose another --out, or leave --resume out"
+                f"{place} was trained with {what} {_word(there[what])}, not {_word(value)}; choose another --out, or leave --resume out"
             )
     return metrics.get("test_score")
+
+
+def _word(value: Any) -> Any:
+    """A choice by its name; anything else as it is."""
+    return value["value"] if isinstance(value, dict) and set(value) == {"choice", "value"} else value
 
 
 def _known(job: Job, metrics: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from unspool.refusal import Refusal
 from unspool.spectral.basis import PolynomialBasis, convert
 from unspool.spectral.reading import Hops, read
 
+#: Settings of the encoder, which goes over as it is.
+_ENCODER = ("hidden", "dropout", "propagation_dropout", "masks", "bias")
+
 M = TypeVar("M", bound=Model)
 
 
@@ -44,6 +47,8 @@ def number_hops(model: Any) -> Tensor:
 def adopt(made: M, p_pre: nn.Module, propagation: nn.Module, p_pos: nn.Module, source: Model) -> M:
     """Put trained parts into a model and remember where they came from."""
     made.p_pre, made.propagation, made.p_pos = p_pre, propagation, p_pos
+    kept = {name: source.settings[name] for name in _ENCODER if name in source.settings and name in made.settings}
+    made.settings = {**made.settings, **kept}
     # Trap: a module kept as an attribute would be a part of the model, with its parameters.
     made.origin = Origin(type(source), source.in_features, source.out_features, dict(source.settings), source.origin)
     return made.train(source.training)

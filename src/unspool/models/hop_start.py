@@ -37,6 +37,8 @@ def hop_start(start: Any, depth: int, teleport: float, warm: Sequence[float] | N
         raise TypeError(f"start={start!r}: expected one of {', '.join(f'HopStart.{s.name}' for s in HopStart)}")
     if depth < 1:
         raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+    if warm is not None and start is not HopStart.WARM:
+        raise ValueError(f"warm= is given, but start=HopStart.{start.name} does not take it; take HopStart.WARM")
     if start is HopStart.UNIFORM:
         return torch.full((depth + 1,), 1 / depth, dtype=torch.float64)
     k, teleport = torch.arange(depth + 1, dtype=torch.float64), float(teleport)
@@ -47,12 +49,20 @@ def hop_start(start: Any, depth: int, teleport: float, warm: Sequence[float] | N
     if start is HopStart.SGC:
         return (k == depth).to(torch.float64)
     if start is HopStart.WARM:
-        if warm is None or len(warm) != depth + 1:
-            raise ValueError(f"HopStart.WARM needs warm= with {depth + 1} numbers, γ₀ to γ_{depth}")
-        return torch.as_tensor(warm, dtype=torch.float64)
+        return _warm(warm, depth)
     if start is HopStart.NPPR:
         gamma = torch.as_tensor(teleport, dtype=torch.float64) ** k
     else:
         bound = math.sqrt(3 / (depth + 1))
         gamma = torch.empty(depth + 1, dtype=torch.float64).uniform_(-bound, bound)
     return gamma / gamma.abs().sum()
+
+
+def _warm(warm: Any, depth: int) -> Tensor:
+    try:
+        found = torch.as_tensor(warm, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        found = torch.empty(0)
+    if found.shape != (depth + 1,) or not bool(torch.isfinite(found).all()):
+        raise ValueError(f"HopStart.WARM needs warm= with {depth + 1} numbers, γ₀ to γ_{depth}")
+    return found

@@ -23,11 +23,10 @@ from unspool.reproduce.page_readings import readings
 from unspool.reproduce.page_table2 import table2
 from unspool.reproduce.page_theory import claims, table1, table3
 from unspool.reproduce.results import Results, read
+from unspool.reproduce.summary import is_cut, whole
 
 TITLE = "Graph neural networks as unrolled algorithms, reproduced"
 
-#: How long the paper trains.
-EPOCHS = 1000
 
 #: Random settings for each statement of the paper, when the report puts them to the test.
 TRIALS = 3
@@ -121,20 +120,20 @@ def cut_short(results: Results) -> list[Block]:
 
     Example:
         >>> from unspool.reproduce.results import example_record
-        >>> cut_short(Results([example_record()])), cut_short(Results([example_record(epochs=50)]))[0].markdown()[:32]
+        >>> cut = example_record(epochs=50, settings={"epochs": 50})
+        >>> cut_short(Results([example_record()])), cut_short(Results([cut]))[0].markdown()[:32]
         ([], 'Runs of table2 were cut at 50 of')
     """
-    longest: dict[str, int] = {}
+    found: dict[str, tuple[int, int]] = {}
     for row in results.rows:
-        if row.preset == "paper":
-            longest[row.experiment] = max(row.epochs, longest.get(row.experiment, 0))
+        if is_cut(row):
+            found[row.experiment] = max((int(row.settings["epochs"]), whole(row)), found.get(row.experiment, (0, 0)))
     return [
         Paragraph(
-            [f"Runs of {name} were cut at {most} of {EPOCHS} epochs: these are not the numbers of the experiment."],
+            [f"Runs of {name} were cut at {most} of {of} epochs: these are not the numbers of the experiment."],
             "warning",
         )
-        for name, most in longest.items()
-        if most < EPOCHS
+        for name, (most, of) in found.items()
     ]
 
 

@@ -11,7 +11,7 @@ from unspool.reproduce.cells import Cell
 from unspool.reproduce.page_cells import Standing, called, signed, standing
 from unspool.reproduce.readings import Explained, explained
 from unspool.reproduce.results import Record, Results
-from unspool.reproduce.summary import causes_for
+from unspool.reproduce.summary import causes_for, is_cut
 from unspool.reproduce.summary import surpassed as best_tuned
 
 
@@ -54,14 +54,15 @@ def causes_in(results: Results) -> Callable[[Cell], str]:
     found = {(one.cell.first.model, one.cell.first.dataset): one for one in explained(results)}
 
     def cause(cell: Cell) -> str:
-        one = found.get((cell.first.model, cell.first.dataset)) if cell.first.preset == "paper" else None
+        mine = cell.first.preset == "paper" and not is_cut(cell.first)
+        one = found.get((cell.first.model, cell.first.dataset)) if mine else None
         measured = ""
         if one is not None and one.by is not None:
             name = one.by.first.preset
             by = "its authors' settings" if name == "official" else f'the reading "{name}"'
             measured = f"Explained by {by}: {one.by.text} ({signed(one.by.difference)})."
-        elif one is not None and one.readings:
-            best = one.readings[0]
+        elif one is not None and (near := [r for r in one.readings if r.first.preset != "official"]):
+            best = near[0]
             measured = f'No reading that was tried explains it; the nearest is "{best.first.preset}": {best.text} ({signed(best.difference)}).'
         return measured if measured else cause_of(cell)
 
@@ -86,7 +87,7 @@ def surpassed(rows: Sequence[Record]) -> list[Block]:
     found = best_tuned(rows)
     if not found:
         return [Paragraph(["Not run yet: unspool reproduce table2 --preset tuned"])] if rows else []
-    heads = [Column(n, numbers=False) for n in ("dataset", "our best")]
+    heads = [Column(n, numbers=False) for n in ("dataset", "our best")] + [Column("of tuned models")]
     heads += [Column(n) for n in ("ours", "same family", "difference", "highest", "difference to it")]
     table: list[list[str | Shown]] = []
     for one in found:
@@ -97,7 +98,8 @@ def surpassed(rows: Sequence[Record]) -> list[Block]:
             _published(one.best, one.who),
             _gap(cell, one.best),
         ]
-        table.append([called(cell.first.dataset), cell.first.model, Shown(cell.text, cell.mean), *pairs])
+        many = Shown(str(one.models), float(one.models))
+        table.append([called(cell.first.dataset), cell.first.model, many, Shown(cell.text, cell.mean), *pairs])
     words = (
         "The model with the highest mean validation score of the tuned settings, one for each dataset, beside published numbers under "
         "the same protocol: the highest of the same family of networks, and the highest of any kind that we know."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unspool.report import Block, Column, Folded, Mark, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
-from unspool.reproduce.claims import Answer, Verdict, counted
+from unspool.reproduce.claims import LEAST, Answer, Verdict, counted
 from unspool.reproduce.page_cells import called, signed
 
 _TONES = {Verdict.HOLDS: Tone.BETTER, Verdict.FAILS: Tone.WORSE, Verdict.OPEN: Tone.NEAR}
@@ -57,4 +57,5 @@ def _row(answer: Answer) -> list[str | Shown]:
     points = [Shown(signed(100 * v), 100 * v) for v in (found.difference, found.low, found.high)]
     where = " ".join(filter(None, (called(data), variant)))
     numbers = [*points, Shown("< 0.0001" if p < 1e-4 else f"{p:.2g}", p), Shown(str(found.n), float(found.n))]
-    return [answer.sentence, where, *found.names, *numbers, Shown(answer.verdict.value, tone=_TONES[answer.verdict])]
+    told = "too few pairs" if found.n < LEAST else answer.verdict.value
+    return [answer.sentence, where, *found.names, *numbers, Shown(told, tone=_TONES[answer.verdict])]

@@ -46,15 +46,26 @@ def compared(rows: Sequence[Record], preset: str) -> list[Compared]:
 def causes_for(cell: Cell) -> tuple[Cause, ...]:
     """What may explain a miss; a run that was cut short explains itself."""
     row = cell.first
-    most, wanted = row.settings.get("epochs"), _epochs(row)
-    if most is not None and most < wanted:
-        cut = f"cut at {most} epochs of {wanted}"
+    if is_cut(row):
+        cut = f"cut at {row.settings['epochs']} epochs of {whole(row)}"
         return (Cause(row.model, row.dataset, row.preset, cut, "run it without --epochs and --quick"),)
     return causes_of(row.model, row.dataset, row.preset)
 
 
-def _epochs(row: Record) -> int:
-    """How many epochs the preset of a cell has."""
+def is_cut(row: Record) -> bool:
+    """Whether a trial was given fewer epochs than its preset says.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> is_cut(example_record()), is_cut(example_record(settings={"epochs": 50}))
+        (False, True)
+    """
+    most = row.settings.get("epochs")
+    return most is not None and int(most) < whole(row)
+
+
+def whole(row: Record) -> int:
+    """How many epochs the preset of a trial has."""
     if row.preset not in ("paper", "official"):
         return int(read_settings("tuned")["fixed"]["epochs"])
     return preset_of(model_named(row.model), row.dataset, row.preset).epochs
@@ -91,11 +102,12 @@ class Against:
     """The best model of ours on a dataset, by validation, against the paper's best and the highest published number.
 
     Attributes:
-        cell: ours; ``paper``: the highest mean that the paper prints; ``best``, ``who``: the highest published; ``family``,
+        cell: ours; ``models``: of how many it is the best; ``paper``: the highest mean that the paper prints; ``best``, ``who``: the highest published; ``family``,
             ``family_who``: the highest of the same family of networks.
     """
 
     cell: Cell
+    models: int
     paper: float
     best: float
     who: str
@@ -120,5 +132,7 @@ def surpassed(rows: Sequence[Record], preset: str = "tuned") -> list[Against]:
             best = max(cells, key=lambda cell: -math.inf if math.isnan(cell.valid.mean) else cell.valid.mean)
             printed = [pair[0] for model in ACCURACY if (pair := printed_accuracy(model, name)) is not None]
             held = published[name]
-            found.append(Against(best, max(printed), held["best"], held["who"], held["family"], held["family_who"]))
+            found.append(
+                Against(best, len(cells), max(printed), held["best"], held["who"], held["family"], held["family_who"])
+            )
     return found

@@ -78,6 +78,8 @@ def fit(
         >>> train.fit(model, train.Task.of(data), train.Plan(epochs=3)).best.epoch in (1, 2, 3)
         True
     """
+    if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{type(task).__name__} is no task: give train.Task.of(data)")
     if task.target.device != (found := _device(model, task)):
         raise ValueError(f"the model is on {found}, the task on {task.target.device}: call task.to({str(found)!r})")
     optimiser = make_optimiser(plan, model)
