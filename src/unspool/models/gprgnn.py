@@ -66,7 +66,7 @@ class GPRGNN(Model):
         super().__init__(
             in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout,
             propagation_dropout=propagation_dropout, masks=masks, bias=bias, start=start,
-            warm=None if warm is None else list(warm),
+            warm=list(warm) if hasattr(warm, "__iter__") else warm,
         )  # fmt: skip
         check_share("teleport", teleport)
         self.p_pre = Perceptron(
