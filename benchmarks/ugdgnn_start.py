@@ -1,6 +1,6 @@
-"""Where UGDGNN's ζ should start: test accuracy of several starts, the epoch chosen by validation loss.
+"""Where UGDGNN's ζ and γ should start: test accuracy of several starts, the epoch chosen by validation loss or accuracy.
 
-    python benchmarks/ugdgnn_start.py [--data DIR] [--datasets citeseer cora] [--seeds 3] [--epochs 300]
+    python benchmarks/ugdgnn_start.py [--data DIR] [--datasets citeseer cora] [--seeds 3] [--epochs 300] [--accuracy] [--device cuda]
 
 CiteSeer is built in; other sets need ``--data`` (or UNSPOOL_DATA). Settings are those of the preset ``paper``.
 """
@@ -14,6 +14,7 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
+from unspool.models.hop_start import HopStart, hop_start
 
 STARTS = {
     "ζ = 1/K": lambda hops: hops.zeta.fill_(1 / (hops.zeta.numel() - 1)),
@@ -21,6 +22,8 @@ STARTS = {
     "ζ = 0.8, as shipped": lambda hops: None,
     "ζ = 0.9": lambda hops: hops.zeta.fill_(0.9),
     "ζ = 1": lambda hops: hops.zeta.fill_(1.0),
+    "γ as GPRGNN's": lambda hops: hops.gamma.copy_(hop_start(HopStart.PPR, hops.gamma.numel() - 1, 0.1)),
+    "γ = 1": lambda hops: hops.gamma.fill_(1.0),
 }
 
 
@@ -30,7 +33,10 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=["citeseer"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=300)
+    parser.add_argument("--accuracy", action="store_true", help="the epoch of the highest validation accuracy")
+    parser.add_argument("--device", default="cpu")
     wanted = parser.parse_args()
+    select = train.Select.VALIDATION_ACCURACY if wanted.accuracy else train.Select.VALIDATION_LOSS
     for name in wanted.datasets:
         data = datasets.load(name, root=wanted.data).row_normalised()
         how = us.models.preset(us.models.UGDGNN, name)
@@ -41,7 +47,8 @@ def main() -> None:
                 model = how.build(data.features.shape[1], len(data.classes))
                 with torch.no_grad():
                     change(model.propagation)
-                run = train.fit(model, train.Task.of(data), how.plan(epochs=wanted.epochs))
+                task = train.Task.of(data).to(wanted.device)
+                run = train.fit(model.to(wanted.device), task, how.plan(epochs=wanted.epochs, select=select))
                 scores.append(100 * run.best.test_score)
             print(
                 f"{data.name:10} {label:22} {statistics.mean(scores):.2f}  {[round(s, 1) for s in scores]}", flush=True

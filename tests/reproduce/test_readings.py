@@ -5,6 +5,7 @@ import multiprocessing
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from unspool.reproduce.networks import NETWORKS, Network, keep_networks, read_ne
 from unspool.reproduce.readings import affordable, all_readings, explained, missing_cells, run_readings
 from unspool.reproduce.results import Results, example_record, read, write
 from unspool.reproduce.settings import Place, Scope, read_settings
+from unspool.reproduce.summary import compared
 from unspool.reproduce.table2 import as_printed, run_table2, to_be_searched
 from unspool.study.search.words import signature
 from unspool.train import Select, Stop
@@ -353,3 +355,26 @@ def test_a_broken_file_of_the_machine_is_named(tmp_path, text):
     (tmp_path / "machine.json").write_text(text)
     with pytest.raises(ValueError, match=r"machine.json is no file of results, or was cut off; move it away"):
         read(tmp_path)
+
+
+def test_totals_of_the_docs_are_those_of_the_committed_results():
+    root = Path(__file__).parents[2]
+    found = read(root / "experiments" / "results")
+    cells = [one.cell.met for one in compared(found.of("table2"), "paper") if one.cell.met is not None]
+    explaining = [one.by.first.preset for one in explained(found) if one.by is not None]
+    page, readme = ((root / name).read_text(encoding="utf-8") for name in ("docs/reproduction.md", "README.md"))
+    assert len(cells) == 48
+    assert f"**{sum(cells)} of 48 cells** of the preset `paper`" in page
+    assert f"**{sum(cells) + len(explaining)} of 48**" in page
+    assert f"With the printed settings {sum(cells)} of the 48 cells" in readme
+    assert f"{sum(cells) + len(explaining)}. [Every deviation" in readme
+    tuned = {
+        one.cell.first.dataset: one.cell
+        for one in compared(found.of("table2"), "tuned")
+        if one.cell.first.model == "UGDGNN"
+    }
+    above = [name for name, cell in tuned.items() if cell.difference >= 0]
+    assert (
+        f"at or above the printed mean on {['no', 'one', 'two', 'three', 'four', 'five', 'six'][len(above)]} of six sets"
+        in page
+    )

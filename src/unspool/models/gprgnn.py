@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -66,7 +66,7 @@ class GPRGNN(Model):
         super().__init__(
             in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout,
             propagation_dropout=propagation_dropout, masks=masks, bias=bias, start=start,
-            warm=list(warm) if hasattr(warm, "__iter__") else warm,
+            warm=list(warm) if isinstance(warm, Iterable) else warm,
         )  # fmt: skip
         check_share("teleport", teleport)
         self.p_pre = Perceptron(
