@@ -10,7 +10,7 @@ from unspool.explain import Against, Method, explain
 LINEAR = [
     name
     for name in CASES
-    if name.split("-")[0] in ("SGC", "PPNP", "APPNP", "GPRGNN", "UGDGNN", "MLP") or name == "JKNet"
+    if name.split("-")[0] in ("SGC", "PPNP", "APPNP", "GPRGNN", "UGDGNN", "MLP") or name in ("JKNet", "JKNet-classes")
 ]
 CURVED = [name for name in CASES if name not in LINEAR]
 GRAPHS = graphs()
