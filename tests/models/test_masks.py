@@ -171,10 +171,13 @@ def test_readings_look_past_the_masks():
     graph, x = us.graph.ring(6), torch.eye(6)
     for name in ("UGDGNN-each-hop", "GPRGNN-each-hop", "APPNP-each-hop"):
         kind, settings = CASES[name]
-        model = kind(6, 3, **settings)
-        assert explain(model, x, graph, 0).split is not None
-        assert us.spectral.response(model)
-        assert model.propagation.read_back() is not None
+        each, once = (kind(6, 3, **{**settings, "masks": masks}) for masks in (Masks.EACH_HOP, Masks.ONCE))
+        once.load_state_dict(each.state_dict())
+        split, other = (explain(model, x, graph, 0).split for model in (each, once))
+        assert torch.equal(split.by_hop, other.by_hop)
+        passed, expected = (us.spectral.response(model)(torch.linspace(0, 2, 5)) for model in (each, once))
+        assert torch.equal(passed, expected)
+        assert each.propagation.read_back() is not None
 
 
 def test_settings_of_old_checkpoints_have_their_defaults(tmp_path):

@@ -138,7 +138,7 @@ def losses(s: State, learnt: Tensor, seen: Tensor) -> None:
 def channels_backward(s: State, dz: Tensor) -> None:
     """From the class channels back to the hidden layer, with the gradients of everything between."""
     c = s.classes
-    if s.plan.middle is Middle.SERIES:
+    if s.plan.middle is Middle.SERIES and not s.plan.each_hop:
         dz = torch.einsum("kitd,tkcd->itc", s.sweep, s.coefficients)
         s.partial_coefficients[0] = torch.einsum("itc,kitd->tkcd", s.z[:, :, 0], s.sweep)
     for t in range(s.slots):
