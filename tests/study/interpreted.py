@@ -18,7 +18,7 @@ from unspool.study.pack.fast import FastPack, pack, plain
 #: (model, hidden width, classes): widths that are no powers of two, as many classes as there may be, two classes.
 ODD = [
     ("UGDGNN", 20, 2), ("GPRGNN", 48, 9), ("DAGNN", 100, 16), ("GCN", 24, 16), ("SGC", 0, 9), ("JKNet", 32, 5),
-    ("UGDGNN-each", 24, 16), ("GPRGNN-each", 20, 2), ("APPNP-each", 48, 9),
+    ("AirGNN", 20, 2), ("AirGNN", 48, 9), ("PPNP", 20, 2), ("PPNP", 24, 16), ("UGDGNN-each", 24, 16), ("GPRGNN-each", 20, 2), ("APPNP-each", 48, 9),
 ]  # fmt: skip
 
 

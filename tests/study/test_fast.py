@@ -129,8 +129,9 @@ def test_the_engine_opens_fast_packs_where_kernels_run(monkeypatch):
     data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
     torch.set_default_dtype(torch.float32)
     space = study.grid(
-        models.UGDGNN, models.AirGNN, seed=range(3), hidden=16, depth=[1, 3], dropout=[0.2, 0.5], epochs=8
-    )
+        models.UGDGNN, models.JKNet, seed=range(3), hidden=16, depth=[1, 3], dropout=[0.2, 0.5], epochs=8,
+        channels=models.Channels.CLASSES,
+    )  # fmt: skip
     fast = study.run(space, data, most=5)
     assert len(fast.table) == 24
     assert {type(m.model).__name__ for m in opened} == {"UGDGNN"}

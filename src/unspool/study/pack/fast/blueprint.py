@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -24,12 +25,14 @@ class Middle(Enum):
     """What stands between the first layer and the loss.
 
     ``SERIES``: a second layer, then Σ Aᵏ Z cₖ on class channels. ``GATED``: a second layer, then DAGNN's gates.
-    ``CONVOLUTION``: a hop, ReLU, the second layer, a hop. ``LINEAR``: hops only. ``JUMPS``: JKNet's sum over hops of hidden
-    channels, then a head. ``DEEP``: GCNII's layers, then a head.
+    ``ROWS``: a second layer, then AirGNN's steps: a hop, and each row is pulled back to where it began. ``CONVOLUTION``: a hop, ReLU,
+    the second layer, a hop. ``LINEAR``: hops only. ``JUMPS``: JKNet's sum over hops of hidden channels, then a head. ``DEEP``:
+    GCNII's layers, then a head.
     """
 
     SERIES = "series"
     GATED = "gated"
+    ROWS = "rows"
     CONVOLUTION = "convolution"
     LINEAR = "linear"
     JUMPS = "jumps"
@@ -66,6 +69,7 @@ class Blueprint:
         parts: names of the small parameters by the role they play in the kernels.
         sites: dropout on the input, on the hidden layer, and before the hops.
         each_hop: whether the last of them is called anew for every hop of a series: a trial's depth + 1 calls per forward pass.
+        basis: of a series: powers of A, or Chebyshev polynomials where as many terms as single precision can tell are wanted (PPNP).
     """
 
     middle: Middle
@@ -77,11 +81,16 @@ class Blueprint:
     parts: tuple[tuple[str, str], ...]
     sites: tuple[Site | None, Site | None, Site | None]
     each_hop: bool = False
+    basis: Basis = Basis.POWERS
 
     @property
     def shape(self) -> Blueprint:
-        """What must agree within a pack: everything, but for depth where zero coefficients can stand for missing hops."""
-        return replace(self, depth=0) if self.middle in (Middle.SERIES, Middle.JUMPS) else self
+        """What must agree within a pack: everything, but for depth where zero coefficients can stand for missing hops.
+
+        The terms of an exact solution are no setting by which trials could be sorted, deepest first, so they must agree too.
+        """
+        series = self.middle in (Middle.SERIES, Middle.JUMPS) and self.basis is Basis.POWERS
+        return replace(self, depth=0) if series else self
 
     def part(self, role: str) -> str | None:
         """The name of the parameter with this role, if the model has one."""
@@ -95,7 +104,7 @@ def blueprint(model: nn.Module) -> Blueprint | None:
         >>> import unspool as us
         >>> blueprint(us.models.UGDGNN(5, 3, depth=4)).middle
         <Middle.SERIES: 'series'>
-        >>> blueprint(us.models.AirGNN(5, 3)) is None
+        >>> blueprint(us.models.GCN(5, 3, depth=3)) is None
         True
     """
     maker = _MAKERS.get(type(model))
@@ -113,7 +122,33 @@ def fixed_hops(model: nn.Module) -> Tensor:
     """The numbers c₀ ... c_K of a model whose hops are not learnt, in double precision."""
     if isinstance(model, models.MLP):
         return torch.ones(1, dtype=torch.float64)
+    if isinstance(model, models.PPNP):
+        return minimiser_terms(model.settings["teleport"], torch.finfo(next(model.parameters()).dtype).eps)
     return power_hops(model).detach().double().cpu()
+
+
+def minimiser_terms(teleport: float, exact: float) -> Tensor:
+    r"""Chebyshev coefficients of the minimiser :math:`\gamma / (1 - (1-\gamma) a)`, as many as leave out less than ``exact``.
+
+    They fall like :math:`r^k` with :math:`r = (1 - \sqrt{1-q^2}) / q`, q = 1 − γ: as fast as conjugate gradients converge, with no
+    number that must be looked at on the way. The count is a multiple of eight, so that similar trials share a pack.
+
+    Example:
+        >>> terms = minimiser_terms(0.1, 1e-7)
+        >>> len(terms) - 1, round(float(terms.sum()), 6)  # at a = 1 every polynomial is 1, and so is the minimiser
+        (40, 1.0)
+    """
+    q = 1 - teleport
+    if q == 0:
+        return torch.ones(1, dtype=torch.float64)
+    root = math.sqrt(1 - q * q)
+    ratio, first = (1 - root) / q, 2 * teleport / root
+    # What is left out after the term K: first · ratio^(K + 1) / (1 − ratio).
+    last = math.ceil(math.log(exact / 2 * (1 - ratio) / first) / math.log(ratio)) if ratio > 0 else 1
+    last = max(8, 8 * math.ceil(last / 8))
+    terms = first * ratio ** torch.arange(last + 1, dtype=torch.float64)
+    terms[0] /= 2
+    return terms
 
 
 def dropout_at(model: nn.Module, site: Site | None) -> Dropout | None:
@@ -156,6 +191,17 @@ def _gprgnn(model: Any) -> Blueprint | None:
 
 def _appnp(model: Any) -> Blueprint | None:
     return _perceptron(model, Middle.SERIES, Mixer.FIXED, model.settings["depth"], {})
+
+
+def _ppnp(model: Any) -> Blueprint | None:
+    made = _perceptron(model, Middle.SERIES, Mixer.FIXED, fixed_hops(model).numel() - 1, {})
+    return None if made is None else replace(made, basis=Basis.CHEBYSHEV)
+
+
+def _airgnn(model: Any) -> Blueprint | None:
+    if model.settings["adjoint"] is not None:
+        return None
+    return _perceptron(model, Middle.ROWS, Mixer.FIXED, model.settings["depth"], {})
 
 
 def _mlp(model: Any) -> Blueprint | None:
@@ -224,5 +270,5 @@ def _gcnii(model: Any) -> Blueprint | None:
 
 _MAKERS: dict[type[Any], Callable[[Any], Blueprint | None]] = {
     models.UGDGNN: _ugdgnn, models.GPRGNN: _gprgnn, models.APPNP: _appnp, models.MLP: _mlp, models.DAGNN: _dagnn,
-    models.GCN: _gcn, models.SGC: _sgc, models.JKNet: _jknet, models.GCNII: _gcnii,
+    models.GCN: _gcn, models.SGC: _sgc, models.JKNet: _jknet, models.GCNII: _gcnii, models.PPNP: _ppnp, models.AirGNN: _airgnn,
 }  # fmt: skip

@@ -12,6 +12,7 @@ from unspool.ops.kernels import channels_cuda as channels
 from unspool.ops.kernels import cuda as sparse
 from unspool.ops.kernels import each_hop_cuda as apart
 from unspool.ops.kernels import features_cuda as first
+from unspool.ops.kernels import rows_cuda as pulled
 from unspool.ops.kernels import wide_cuda as wide
 from unspool.study.pack.fast.blueprint import Middle, Mixer
 from unspool.study.pack.fast.state import PIECES, State
@@ -92,12 +93,31 @@ def middle(s: State, signal: Tensor) -> None:
     first.middle[(triton.cdiv(s.nodes, 32), s.slots)](signal, s.nodes, s.slots, *arguments, **flags)
 
 
-def hop(csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None) -> None:
-    """out = A y + base, all trials side by side."""
+def hop(
+    csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None, scale: float = 1.0, lagged: Tensor | None = None
+) -> None:
+    """out = scale A y + base − lagged, all trials side by side."""
     rows = y.shape[0]
-    flat = None if base is None else base.view(rows, -1)
+    flat, late = (None if one is None else one.view(rows, -1) for one in (base, lagged))
     # Trap: without a fixed number the order of sums, and so the last bits of a trial, depend on how many trials there are.
-    sparse.step(csr, y.view(rows, -1), out.view(rows, -1), 1.0, flat, None, None, neighbours=2)
+    sparse.step(csr, y.view(rows, -1), out.view(rows, -1), scale, flat, None, late, neighbours=2)
+
+
+def pull(s: State, layer: int, y: Tensor) -> None:
+    """Rows towards those of the perceptron, in place; what they were away by is kept for the way back."""
+    rows = s.nodes * s.slots
+    pulled.pull[(triton.cdiv(rows, 128),)](
+        y, s.z, s.radius, s.inside[layer], rows, s.slots, CHANNELS=s.channels, ROWS=128
+    )
+
+
+def pull_backward(s: State, layer: int, grad: Tensor) -> None:
+    """The gradient before the pull, and what goes to the perceptron past it."""
+    rows = s.nodes * s.slots
+    pulled.pull_backward[(triton.cdiv(rows, 128),)](
+        grad, s.inside[layer], s.radius, s.moved, s.total, rows, s.slots,
+        CHANNELS=s.channels, ROWS=128, FIRST=layer + 1 == s.plan.depth,
+    )  # fmt: skip
 
 
 def gates(s: State, out: Tensor) -> None:

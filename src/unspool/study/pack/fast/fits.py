@@ -6,6 +6,8 @@ from collections.abc import Hashable
 
 import torch
 
+from unspool.graph import Graph, Normalisation
+from unspool.ops.polynomial import Basis
 from unspool.study.pack.fast.blueprint import blueprint
 from unspool.study.pack.pack import Member
 from unspool.train.loss import CrossEntropy
@@ -32,10 +34,15 @@ def fast_signature(member: Member) -> Hashable | None:
     if plan.optimiser is not torch.optim.Adam or plan.precision is not Precision.FULL:
         return None
     found = blueprint(member.model)
-    if found is None:
+    if found is None or (found.basis is Basis.CHEBYSHEV and not _is_minimised(task.graph)):
         return None
     sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
     return ("fast", found.shape, sizes, id(task.x), id(task.graph), id(task.target))
+
+
+def _is_minimised(graph: Graph) -> bool:
+    """Whether the frequencies of a graph lie where Chebyshev polynomials are bounded; other graphs are told what is wrong with them."""
+    return graph.undirected and graph.normalisation is Normalisation.SYMMETRIC
 
 
 def kernels_run(task: Task) -> bool:

@@ -8,6 +8,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
+from unspool.ops.polynomial import Basis
 from unspool.study.pack.fast.blueprint import Middle, Mixer
 from unspool.study.pack.fast.state import State
 
@@ -60,7 +61,7 @@ class _Perceptron(Flow):
 
 
 class Series(_Perceptron):
-    """Σ Aᵏ Z cₖ by Horner's rule; back by the sweep Uₖ = Aᵀ Uₖ₋₁."""
+    """Σ Aᵏ Z cₖ by Horner's rule, Σ Tₖ(A) Z cₖ by Clenshaw's; back by the sweep Uₖ = Aᵀ Uₖ₋₁ or its recurrence."""
 
     def signals(self, s: State) -> None:
         """What it needs."""
@@ -72,16 +73,21 @@ class Series(_Perceptron):
         if s.plan.mixer is not Mixer.FIXED:
             steps.mixture(s)
         steps.first_perceptron(s)
-        y = s.pages[s.plan.depth]
+        y, before, powers = s.pages[s.plan.depth], None, s.plan.basis is Basis.POWERS
         for k in reversed(range(s.plan.depth)):
-            steps.hop(s.shared.forward, y, s.turns[k % 2], s.pages[k])
-            y = s.turns[k % 2]
+            # In place of the one before the last: a row reads its own entries of it before it is written.
+            out = s.turns[k % 2]
+            steps.hop(s.shared.forward, y, out, s.pages[k], 1.0 if powers or k == 0 else 2.0, before)
+            y, before = out, None if powers else y
         return y[:, :, 0], y[:, :, 1]
 
     def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
         """Its way back."""
+        powers = s.plan.basis is Basis.POWERS
         for k in range(s.plan.depth):
-            steps.hop(s.shared.transpose, s.sweep[k], s.sweep[k + 1])
+            plain = powers or k == 0
+            before = None if plain else s.sweep[k - 1]
+            steps.hop(s.shared.transpose, s.sweep[k], s.sweep[k + 1], None, 1.0 if plain else 2.0, before)
         steps.channels_backward(s, s.grad)
         if s.plan.mixer is not Mixer.FIXED:
             steps.mixture_backward(s)
@@ -117,6 +123,41 @@ class Gated(_Perceptron):
         last = s.plan.depth
         dz = _back_hops(s, steps, s.sweep[last], [s.sweep[k] for k in reversed(range(last))], s.back_turns)
         steps.channels_backward(s, dz)
+        return s.grad_hidden, s.width, s.nodes * s.width
+
+
+class Rows(Flow):
+    """K times: a hop, then every row is pulled towards where it began, by at most a radius: AirGNN."""
+
+    def signals(self, s: State) -> None:
+        """What it needs."""
+        t, n, c = s.slots, s.nodes, s.channels
+        s.z, s.grad, s.total, s.moved = s.floats(n, t, 2, c), *(s.floats(n, t, c) for _ in range(3))
+        s.hidden, s.grad_hidden = s.floats(t, n, s.width), s.floats(t, n, s.width)
+        s.pages, s.sweep = s.floats(0), s.floats(0, n, t, c)
+        s.inside = s.floats(s.plan.depth, n, t, c)
+        s.turns = [s.floats(n, t, 2, c) for _ in range(2)]
+        s.back_turns = [s.floats(n, t, c) for _ in range(2)]
+
+    def forward(self, s: State, steps: ModuleType) -> tuple[Tensor, Tensor]:
+        """Its way forward."""
+        steps.first_perceptron(s)
+        y = s.z
+        for k in range(s.plan.depth):
+            steps.hop(s.shared.forward, y, s.turns[k % 2])
+            y = s.turns[k % 2]
+            steps.pull(s, k, y)
+        return y[:, :, 0], y[:, :, 1]
+
+    def backward(self, s: State, steps: ModuleType) -> tuple[Tensor, int, int]:
+        """Its way back."""
+        back = s.grad
+        for k in reversed(range(s.plan.depth)):
+            steps.pull_backward(s, k, back)
+            # The perceptron's output is where the first step begins, too.
+            steps.hop(s.shared.transpose, s.moved, s.back_turns[k % 2], s.total if k == 0 else None)
+            back = s.back_turns[k % 2]
+        steps.channels_backward(s, back)
         return s.grad_hidden, s.width, s.nodes * s.width
 
 
@@ -262,5 +303,5 @@ class Deep(Flow):
 
 FLOWS: dict[Middle, Flow] = {
     Middle.SERIES: Series(), Middle.GATED: Gated(), Middle.CONVOLUTION: Convolution(), Middle.LINEAR: Linear(),
-    Middle.JUMPS: Jumps(), Middle.DEEP: Deep(),
+    Middle.JUMPS: Jumps(), Middle.DEEP: Deep(), Middle.ROWS: Rows(),
 }  # fmt: skip

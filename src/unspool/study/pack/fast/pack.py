@@ -243,16 +243,23 @@ def _fresh(member: Member, plan: Blueprint, s: State) -> dict[str, Tensor]:
         hops = fixed_hops(model)
         depth = hops.numel() - 1
         coefficients[: hops.numel(), range(s.classes), range(s.classes)] = hops[:, None].to(coefficients)
-    deep = plan.middle is Middle.DEEP
+    deep, rows = plan.middle is Middle.DEEP, plan.middle is Middle.ROWS
     noise = [_noise(model, site) for site in plan.sites]
     return {
         "weight": named[plan.first].detach(), "small": small, "decay": torch.tensor(decay[plan.first], dtype=torch.float64),
         "small_decay": torch.tensor([decay[_name(plan, r)] for r in s.layout.places] if s.layout.places else [0.0], dtype=torch.float64),
         "rate": torch.tensor(how.rate, dtype=torch.float64), "depth": torch.tensor(depth), "coefficients": coefficients,
         "leans": _leans(model, plan) if deep else torch.zeros(0), "teleport": torch.tensor(model.settings["teleport"] if deep else 0.0),
+        "radius": torch.tensor(_radius(model) if rows else 0.0, dtype=torch.float64),
         "key": torch.tensor([n[0] for n in noise], dtype=torch.int32), "threshold": torch.tensor([n[1] for n in noise], dtype=torch.int32),
         "scale": torch.tensor([n[2] for n in noise], dtype=torch.float64),
     }  # fmt: skip
+
+
+def _radius(model: Any) -> float:
+    """How far a step of AirGNN pulls a row back: the step times the weight of its fidelity."""
+    residual = model.settings["residual"]
+    return residual / (2 * (1 - residual))
 
 
 def _leans(model: Any, plan: Blueprint) -> Tensor:

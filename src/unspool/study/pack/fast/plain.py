@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from unspool.ops import recurrence
 from unspool.ops.dropout import keep_mask
+from unspool.ops.prox import row_shrink
 from unspool.study.pack.fast.blueprint import Middle, Mixer
 from unspool.study.pack.fast.state import PIECES, State
 
@@ -85,10 +86,31 @@ def middle(s: State, signal: Tensor) -> None:
             s.pages[:, :, t, 0] = seen @ s.coefficients[t, :, : s.classes]
 
 
-def hop(csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None) -> None:
-    """out = A y + base, all trials side by side."""
-    found = recurrence.product(csr, y.reshape(y.shape[0], -1)).view(out.shape)
-    out.copy_(found if base is None else found + base)
+def hop(
+    csr: Any, y: Tensor, out: Tensor, base: Tensor | None = None, scale: float = 1.0, lagged: Tensor | None = None
+) -> None:
+    """out = scale A y + base − lagged, all trials side by side."""
+    found = scale * recurrence.product(csr, y.reshape(y.shape[0], -1)).view(out.shape)
+    found = found if base is None else found + base
+    out.copy_(found if lagged is None else found - lagged)
+
+
+def pull(s: State, layer: int, y: Tensor) -> None:
+    """Rows towards those of the perceptron, in place; what they were away by is kept for the way back."""
+    s.inside[layer] = (y - s.z)[:, :, 0]
+    y.copy_(row_shrink(y, s.radius[:, None, None], s.z))
+
+
+def pull_backward(s: State, layer: int, grad: Tensor) -> None:
+    """The gradient before the pull, and what goes to the perceptron past it."""
+    offset, radius = s.inside[layer], s.radius[:, None]
+    squared = (offset * offset).sum(-1, keepdim=True)
+    outside = squared > radius * radius
+    length = torch.where(outside, squared, 1.0).sqrt()
+    along = (offset * grad).sum(-1, keepdim=True)
+    s.moved.copy_(torch.where(outside, (1 - radius / length) * grad + radius / length**3 * along * offset, 0.0))
+    rest = grad - s.moved
+    s.total.copy_(rest if layer + 1 == s.plan.depth else s.total + rest)
 
 
 def _gate(s: State, y: Tensor) -> Tensor:

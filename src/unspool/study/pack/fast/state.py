@@ -148,7 +148,7 @@ class State:
         self.coefficients = self.floats(t, self.hops, self.channels, self.channels)
         self.partial_coefficients = self.floats(PIECES, t, self.hops, self.channels, self.channels)
         deep = self.plan.depth if self.plan.middle is Middle.DEEP else 0
-        self.leans, self.teleport = self.floats(t, deep), self.floats(t)
+        self.leans, self.teleport, self.radius = self.floats(t, deep), self.floats(t), self.floats(t)
 
     def _course(self) -> None:
         """Where each trial is, what its dropout hashes, and its numbers."""
@@ -166,7 +166,7 @@ class State:
         """What belongs to a trial and must move with it: each tensor and its dimension of trials."""
         names = (
             "weight", "mean", "square", "small", "small_mean", "small_square", "decay", "small_decay", "rate", "epoch", "depth",
-            "which", "coefficients", "leans", "teleport",
+            "which", "coefficients", "leans", "teleport", "radius",
         )  # fmt: skip
         held = {name: (getattr(self, name), 0) for name in names}
         return {**held, **{name: (getattr(self, name), 1) for name in ("key", "threshold", "scale")}}
