@@ -37,13 +37,13 @@ from models import _machine
 from unspool import models, study, train
 from unspool.study.pack.fast import FastPack
 
-NAMES = ("UGDGNN", "APPNP", "GPRGNN", "JKNet", "DAGNN", "GCN", "SGC", "GCNII")
+NAMES = ("UGDGNN", "APPNP", "GPRGNN", "JKNet", "DAGNN", "GCN", "SGC", "GCNII", "AirGNN", "PPNP")
 SETS = ("cora", "citeseer", "pubmed", "photo", "cs", "physics")
 DEPTH = {"GCN": 2, "SGC": 2, "GCNII": 20}
 
 
 def trials_of(name: str, count: int) -> list[study.Trial]:
-    settings: dict[str, object] = {"depth": DEPTH.get(name, 10)}
+    settings: dict[str, object] = {} if name == "PPNP" else {"depth": DEPTH.get(name, 10)}
     if name != "SGC":
         settings.update(hidden=64, dropout=0.5)
     plan = train.Plan(rate=0.01, decay=5e-4, epochs=1000)

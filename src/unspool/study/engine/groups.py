@@ -116,7 +116,10 @@ def sort_trials(trials: Sequence[Trial], provide: Callable[[Trial], Member]) -> 
 
 
 def _merged(groups: list[list[Trial]], provide: Callable[[Trial], Member]) -> list[list[Trial]]:
-    """Small groups of fast packs that differ in depth only, together, the deepest first: a pack has room for its deepest."""
+    """Small groups of fast packs that differ in depth only, together, the deepest first: a pack has room for its deepest.
+
+    Every trial of a pack pays for that room, so none shares it with one of less than half its depth.
+    """
     found: list[list[Trial]] = []
     shared: dict[Hashable, list[Trial]] = {}
     for group in groups:
@@ -133,7 +136,25 @@ def _merged(groups: list[list[Trial]], provide: Callable[[Trial], Member]) -> li
             found.append(group)
     for group in shared.values():
         group.sort(key=lambda trial: -trial.settings["depth"])
-    return found
+    together = {id(group) for group in shared.values()}
+    return [part for group in found for part in (_near(group) if id(group) in together else [group])]
+
+
+def _near(trials: list[Trial]) -> list[list[Trial]]:
+    """Trials that are sorted by depth, cut where one is less than half as deep as the first of its part.
+
+    Example:
+        >>> import unspool as us
+        >>> some = [Trial(us.models.APPNP, {"depth": depth}) for depth in (64, 32, 20, 10, 1)]
+        >>> [[trial.settings["depth"] for trial in part] for part in _near(some)]
+        [[64, 32], [20, 10], [1]]
+    """
+    parts: list[list[Trial]] = []
+    for trial in trials:
+        if not parts or 2 * trial.settings["depth"] < parts[-1][0].settings["depth"]:
+            parts.append([])
+        parts[-1].append(trial)
+    return parts
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
