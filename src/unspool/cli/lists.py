@@ -56,12 +56,20 @@ def _one_model(kind: type[models.Model], record: dict[str, Any], console: Consol
     console.print(presets)
 
 
+def _choices(kind: type[models.Model], default: Any) -> list[str]:
+    """The choices of a setting; hop coefficients of one's own only where there is a setting that takes them."""
+    if not isinstance(default, Enum):
+        return []
+    idle = () if "warm" in inspect.signature(kind).parameters else (models.HopStart.WARM,)
+    return [choice.name.lower() for choice in type(default) if choice not in idle]
+
+
 def _model_record(kind: type[models.Model]) -> dict[str, Any]:
     made = kind(4, 2)
     settings = {
         name: {
             "default": p.default.name.lower() if isinstance(p.default, Enum) else p.default,
-            "choices": [c.name.lower() for c in type(p.default)] if isinstance(p.default, Enum) else [],
+            "choices": _choices(kind, p.default),
         }
         for name, p in inspect.signature(kind).parameters.items()
         if name not in ("in_features", "out_features")

@@ -37,6 +37,7 @@ class APPNP(Model):
     """
 
     reading = "K gradient steps of size 1/2 from H = X (Proposition 4)"
+    gained = ("propagation_dropout", "masks")
 
     def __init__(
         self,

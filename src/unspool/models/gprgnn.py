@@ -47,6 +47,7 @@ class GPRGNN(Model):
     """
 
     reading = "K gradient steps of size 1/2 with untied α, where Σγ = 1; otherwise times Σγ (Proposition 6, erratum 2)"
+    gained = ("masks",)
 
     def __init__(
         self,

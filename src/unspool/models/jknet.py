@@ -53,6 +53,8 @@ class JKNet(Model):
         torch.Size([5, 3])
     """
 
+    gained = ("channels",)
+
     def __init__(
         self,
         in_features: int,

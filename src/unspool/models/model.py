@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +56,8 @@ class Model(nn.Module):
     propagation: Any
     p_pos: Any
     reading: str = ""
+    #: Settings that the constructor of this very class gained after results were first stored; see ``study.Trial.key``.
+    gained: ClassVar[tuple[str, ...]] = ()
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
     origin: Origin | str | None = None
     #: Whether :meth:`implicit` put the exact minimiser in the place of the K steps.

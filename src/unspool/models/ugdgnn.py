@@ -80,6 +80,7 @@ class UGDGNN(Model):
     """
 
     reading = "K general gradient steps where the hop coefficients sum to I; otherwise followed by p_pos = their sum (Proposition 11)"
+    gained = ("propagation_dropout", "masks", "start")
 
     def __init__(
         self,

@@ -15,20 +15,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from unspool.models import APPNP, GPRGNN, UGDGNN, JKNet
 from unspool.train.plan import Plan
 
 #: Raised when the meaning of a stored trial changes.
 FORMAT = 1
-
-#: Settings that models gained after results were stored. At their defaults they are left out of keys, so that what is stored stays
-#: found; by constructor, which subclasses share.
-_GAINED: dict[Any, tuple[str, ...]] = {
-    UGDGNN.__init__: ("propagation_dropout", "masks", "start"),
-    APPNP.__init__: ("propagation_dropout", "masks"),
-    GPRGNN.__init__: ("masks",),
-    JKNet.__init__: ("channels",),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +133,19 @@ def _spelt_out(model: type[nn.Module], settings: dict[str, Any]) -> dict[str, An
         found.setdefault(name, plain(default))
         if isinstance(default, float) and isinstance(found[name], int):
             found[name] = float(found[name])
-        if name in _GAINED.get(model.__init__, ()) and found[name] == plain(default):
+        if name in _gained(model) and found[name] == plain(default):
             del found[name]
     return found
+
+
+@functools.cache
+def _gained(model: type[nn.Module]) -> tuple[str, ...]:
+    """Settings that were added after results were stored: at their defaults they are left out of keys, so that results stay found.
+
+    They are those of the class whose constructor is called: a subclass with one of its own may mean other defaults.
+    """
+    maker = next(part for part in model.__mro__ if "__init__" in vars(part))
+    return vars(maker).get("gained", ())
 
 
 @functools.cache
