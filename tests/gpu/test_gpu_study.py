@@ -11,6 +11,8 @@ if not torch.cuda.is_available():
 
 from study.fast_cases import CASES, alone, kind_of, members_of, task_of
 from unspool import datasets, models, study, train
+from unspool.study.engine import train_trials
+from unspool.study.engine.ledger import Notebook
 from unspool.study.pack.fast import FastPack, pack, plain
 from unspool.study.pack.stacked import Stacked
 
@@ -104,10 +106,27 @@ def _noted(advance, opened):
     return noted
 
 
+def test_packs_beside_each_other_change_no_bit(provide):
+    named = [t for name in ("GCN", "UGDGNN", "AirGNN", "PPNP", "SGC", "GPRGNN") for t in trials(name, 3)]
+    loose = [study.Trial(models.GCN, {"depth": 3, "dropout": 0.5}, train.Plan(epochs=40), seed) for seed in range(3)]
+    deep = [study.Trial(models.APPNP, {"depth": k}, train.Plan(epochs=40 + k), 0) for k in (1, 9, 30)]
+    found = {}
+    for beside in (1, 8):
+        notebook, seen = Notebook(), []
+        train_trials([*named, *loose, *deep], provide, notebook, beside=beside, watch=seen.append)
+        assert notebook.failures == {}
+        assert (max(p.running for p in seen) > 6) is (beside > 1)
+        found[beside] = {t: (r.epoch, r.train_loss, r.valid_loss, r.test_score) for t, r in notebook.results.items()}
+    assert len(found[1]) == len(named) + len(loose) + len(deep)
+    for trial, numbers in found[1].items():
+        near = 1e-5 if trial in loose else 0.0  # stacks multiply with a library that promises no order of sums
+        assert found[8][trial] == pytest.approx(numbers, rel=near, abs=0.0)
+
+
 def test_a_whole_study_runs_on_the_gpu(tmp_path, monkeypatch):
     space = study.grid(models.UGDGNN, models.GCN, models.AirGNN, seed=range(2), dropout=[0.2, 0.5], epochs=30)
     opened = []
-    monkeypatch.setattr(FastPack, "advance", _noted(FastPack.advance, opened))
+    monkeypatch.setattr(FastPack, "begin", _noted(FastPack.begin, opened))
     found = study.run(space, "citeseer", store=tmp_path / "s.db", device="cuda")
     assert len(found.table) == 12
     assert {pack.plan.middle.value for pack in opened} == {"series", "convolution", "rows"}

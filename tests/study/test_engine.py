@@ -236,6 +236,81 @@ def test_the_ledgers_own_trouble_is_not_hidden(provide):
         train_trials([Trial(us.models.MLP, plan=train.Plan(epochs=2))], provide, notebook)
 
 
+@pytest.fixture
+def roomy(monkeypatch):
+    """A device with room for several packs."""
+    monkeypatch.setattr(engine, "room_beside", lambda device: True)
+
+
+@pytest.mark.usefixtures("roomy")
+@pytest.mark.parametrize(("beside", "most"), [(2, 3), (8, 7)])
+def test_packs_beside_each_other_change_nothing(beside, most, trials, task, provide):
+    seen, alone_seen = [], []
+    notebook, one_by_one = Notebook(), Notebook()
+    train_trials(trials, provide, notebook, most=most, beside=beside, watch=seen.append)
+    train_trials(trials, provide, one_by_one, most=most, beside=1, watch=alone_seen.append)
+    assert max(p.running for p in alone_seen) <= most < max(p.running for p in seen)
+    assert set(notebook.results) == set(trials)
+    assert (notebook.failures, notebook.held) == ({}, set())
+    for trial, result in notebook.results.items():
+        check(trial, result, task)
+        other = one_by_one.results[trial]
+        assert (result.epoch, result.train_loss, result.valid_loss) == (other.epoch, other.train_loss, other.valid_loss)
+
+
+@pytest.mark.usefixtures("roomy")
+def test_a_pack_that_breaks_beside_others_leaves_them_alone(trials, task, provide):
+    class Fragile(Stacked):
+        def advance(self, epochs):
+            if self._first.trial.model is us.models.GPRGNN:
+                raise RuntimeError("broken")
+            return super().advance(epochs)
+
+    notebook = Notebook()
+    train_trials(trials, provide, notebook, most=4, open_pack=Fragile)
+    assert (notebook.failures, notebook.held) == ({}, set())
+    for trial, result in notebook.results.items():
+        check(trial, result, task)
+
+
+@pytest.mark.usefixtures("roomy")
+def test_what_trains_beside_others_is_released_when_interrupted(trials, provide):
+    def stop(progress):
+        if progress.running > 8:
+            raise KeyboardInterrupt
+
+    notebook = Notebook()
+    with pytest.raises(KeyboardInterrupt):
+        train_trials(trials, provide, notebook, most=4, chunk=1, watch=stop)
+    assert (notebook.failures, notebook.held) == ({}, set())
+
+
+def test_a_pack_is_waited_for_where_everything_ends():
+    ended = []
+
+    class Sent:
+        def end(self):
+            ended.append(True)
+
+    turn = engine._in_the_meantime(Sent())
+    next(turn)
+    turn.close()
+    assert ended == [True]
+
+
+def test_halves_of_an_advance_are_the_whole(trials, provide):
+    members = [provide(t) for t in trials[:5]]
+    one, two = Stacked(members), Stacked(members)
+    whole = one.advance(70)  # more than are kept at a time
+    parts = []
+    for epochs in (64, 6):
+        two.begin(epochs)
+        parts.append(two.end())
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    with pytest.raises(ValueError, match="65 epochs ahead"):
+        two.begin(65)
+
+
 @pytest.mark.parametrize("kind", ["raised", "signal"])
 def test_interrupted(kind, provide):
     some = [Trial(us.models.MLP, plan=train.Plan(epochs=4 if s < 2 else 400), seed=s) for s in range(6)]
@@ -281,6 +356,8 @@ def test_bad_numbers(provide):
         train_trials([], provide, Notebook(), most=0)
     with pytest.raises(ValueError, match="chunk=0"):
         train_trials([], provide, Notebook(), chunk=0)
+    with pytest.raises(ValueError, match="beside=0"):
+        train_trials([], provide, Notebook(), beside=0)
 
 
 def test_slots_fit_into_memory(provide):

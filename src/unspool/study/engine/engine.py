@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import Any
 
 import torch
 
 from unspool.study.engine.course import Course
+from unspool.study.engine.groups import FULL, signature, sort_trials
 from unspool.study.engine.groups import open_pack as _open_pack
-from unspool.study.engine.groups import signature, sort_trials
 from unspool.study.engine.ledger import Ledger
 from unspool.study.engine.progress import Clock, Progress
 from unspool.study.engine.queue import Queue, Ready
-from unspool.study.engine.room import slots_for
-from unspool.study.pack import Member, Pack
+from unspool.study.engine.room import room_beside, settle, slots_for
+from unspool.study.pack import Ahead, Member, Pack
 from unspool.study.pack.alone import Alone
 from unspool.study.trial import Result, Trial
 from unspool.train.epochs import few_threads
@@ -26,6 +28,8 @@ _LOG = logging.getLogger(__name__)
 
 #: Epochs between two looks at the results; on a GPU a look means waiting for it.
 CHUNKS = {"cpu": 5, "cuda": 25}
+#: Packs beside each other on a GPU, where groups are small: a few trials leave most of it idle.
+BESIDE = 8
 
 
 def train_trials(
@@ -37,6 +41,7 @@ def train_trials(
     chunk: int | None = None,
     watch: Callable[[Progress], None] | None = None,
     seconds: float | None = None,
+    beside: int = BESIDE,
     open_pack: Callable[[Sequence[Member]], Pack] = _open_pack,
 ) -> None:
     """Train trials, as many at once as are fast; each gives what :func:`unspool.train.repeat.run_seed` gives for it alone.
@@ -52,6 +57,7 @@ def train_trials(
         chunk: epochs between two looks at the results; no result depends on it.
         watch: told how it is getting on.
         seconds: when to stop and release what is not finished.
+        beside: the largest number of small packs at once on a GPU; no result depends on it.
         open_pack: makes packs out of members of one signature.
 
     Example:
@@ -71,7 +77,9 @@ def train_trials(
         raise ValueError(f"most={most}: at least one trial trains at a time")
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk={chunk}: expected at least one epoch")
-    _Engine(trials, provide, ledger, most, chunk, watch, seconds, open_pack).run()
+    if beside < 1:
+        raise ValueError(f"beside={beside}: at least one pack trains at a time")
+    _Engine(trials, provide, ledger, most, chunk, watch, seconds, beside, open_pack).run()
 
 
 class _TimeIsUp(Exception):
@@ -94,34 +102,56 @@ class _Engine:
         chunk: int | None,
         watch: Callable[[Progress], None] | None,
         seconds: float | None,
+        beside: int,
         open_pack: Callable[[Sequence[Member]], Pack],
     ) -> None:
         self.trials, self.provide, self.ledger = list(trials), provide, ledger
-        self.most, self.chunk, self.open_pack = most, chunk, open_pack
+        self.most, self.chunk, self.beside, self.open_pack = most, chunk, beside, open_pack
         self.clock = Clock(len(self.trials), watch)
         self.until = None if seconds is None else self.clock.began + seconds
         self.claimed: dict[Trial, None] = {}  # an ordered set
-        self.order: list[Trial] = []  # the group that trains now
+        self.device = torch.device("cpu")  # of the last pack that was opened
+        self.packs: list[list[Course | None]] = []  # the trials of all packs that train now
         self.slots: dict[Hashable, int] = {None: 1}  # how many at once, by signature
         self.single: set[Hashable] = {None}  # signatures that turned out not to stack
         self.interrupted: Callable[[], bool] = lambda: False
 
     def run(self) -> None:
-        """All groups, one after another."""
+        """All groups, and nothing is kept that was not finished."""
         try:
             with deferred_interrupt() as interrupt:
                 self.interrupted = lambda: interrupt.asked
-                for group in sort_trials(self.trials, self.provide):
-                    self.order = group
-                    queue = Queue(group, self.claim, self.build)
-                    while (ready := queue.first()) is not None:
-                        self._run_like(*ready, queue)
+                self._run_groups(sort_trials(self.trials, self.provide))
         except _TimeIsUp:
             pass
         finally:
             if self.claimed:
                 self.ledger.release(list(self.claimed))
         self.clock.tell(running=0, at_once=True)
+
+    def _run_groups(self, groups: Sequence[list[Trial]]) -> None:
+        """One group after another, in order; small ones beside each other while a GPU has room."""
+        waiting, active = deque(groups), list[tuple[list[Trial], Generator[None]]]()
+        try:
+            while waiting or active:
+                if waiting and self._may_begin(waiting[0], [group for group, _ in active]):
+                    group = waiting.popleft()
+                    active.append((group, self._run_group(group)))
+                active = [one for one in active if next(one[1], self) is not self]
+        finally:
+            for _, course in active:
+                course.close()
+
+    def _may_begin(self, group: list[Trial], others: list[list[Trial]]) -> bool:
+        if not others:
+            return True
+        small = all(len(one) < FULL for one in (group, *others))
+        return small and len(others) < self.beside and room_beside(self.device)
+
+    def _run_group(self, group: list[Trial]) -> Generator[None]:
+        queue = Queue(group, self.claim, self.build)
+        while (ready := queue.first()) is not None:
+            yield from self._run_like(*ready, queue, group)
 
     def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
         """Ask the ledger for trials; what it gives is ours until it ends or is released."""
@@ -161,20 +191,23 @@ class _Engine:
 
     # -- one signature ---------------------------------------------------------------------------------------------
 
-    def _run_like(self, first: Member, alike: Hashable, queue: Queue) -> None:
+    def _run_like(self, first: Member, alike: Hashable, queue: Queue, order: list[Trial]) -> Generator[None]:
         """Train trials that fit together with the first, until there are none or their pack breaks."""
         running: list[Course | None] = []
+        self.packs.append(running)
+        self.device = first.task.target.device
         try:
             with few_threads(first.task):
                 slots = self._slots_for(first, alike, 1 + queue.length)
                 members = [first, *queue.some(slots - 1, alike)]
-                running = [Course(member.trial) for member in members]
+                running.extend(Course(member.trial) for member in members)
                 opener = Alone if alike in self.single else self.open_pack
-                self._run_pack(_guarded(opener, members), first.task.target.device.type, running, queue, alike)
+                yield from self._run_pack(_guarded(opener, members), self.device.type, running, queue, alike)
         except _PackBroke as broke:
             problem = broke.__cause__
             assert problem is not None
             problem.__traceback__ = None  # its frames hold the broken pack, and this one holds the problem: a circle
+            settle(self.device)
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
             if alike not in self.single and not isinstance(problem, torch.OutOfMemoryError | MemoryError):
                 why = " ".join(str(problem).split())[:200]
@@ -188,8 +221,10 @@ class _Engine:
             else:
                 self._fail(unfinished.pop(), problem)
             # A pack has room for its deepest: they come first again, as they were sorted.
-            place = {trial: k for k, trial in enumerate(self.order)}
+            place = {trial: k for k, trial in enumerate(order)}
             queue.again(sorted(unfinished, key=lambda t: place.get(t, 0)))
+        finally:
+            self.packs = [one for one in self.packs if one is not running]
 
     def _slots_for(self, first: Member, alike: Hashable, wanted: int) -> int:
         wanted = min(self.most, wanted)
@@ -197,15 +232,25 @@ class _Engine:
             self.slots[alike] = _guarded(slots_for, first, self.open_pack, wanted)
         return min(wanted, self.slots.get(alike, 1))
 
-    def _run_pack(self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable) -> None:
-        """Chunk after chunk, until all slots are empty and the queue has nothing more."""
+    def _run_pack(
+        self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable
+    ) -> Generator[None]:
+        """Chunk after chunk, until all slots are empty and the queue has nothing more; others have their turn in between."""
         while any(course is not None for course in running):
             self._check()
             busy = [(i, course) for i, course in enumerate(running) if course is not None]
             chunk = self._chunk(kind, busy)
             began = time.monotonic()
-            numbers = _guarded(pack.advance, chunk)
-            share = (time.monotonic() - began) / len(busy)
+            others = 1
+            if kind == "cuda" and isinstance(pack, Ahead):
+                _guarded(pack.begin, chunk)
+                yield from _in_the_meantime(pack)
+                numbers, others = _guarded(pack.end), len(self.packs)
+            else:
+                yield
+                began = time.monotonic()
+                numbers = _guarded(pack.advance, chunk)
+            share = (time.monotonic() - began) / len(busy) / others
             ended: list[tuple[Trial, Result]] = []
             for slot, course in busy:
                 self.clock.epochs += course.take(numbers[:, slot], share)
@@ -215,7 +260,7 @@ class _Engine:
             if ended:
                 self._finish(ended)
                 pack = self._refill(pack, kind, running, queue, alike)
-            self.clock.tell(sum(c is not None for c in running), at_once=bool(ended))
+            self.clock.tell(sum(c is not None for one in self.packs for c in one), at_once=bool(ended))
 
     def _chunk(self, kind: str, busy: list[tuple[int, Course]]) -> int:
         chunk = CHUNKS.get(kind, CHUNKS["cpu"]) if self.chunk is None else self.chunk
@@ -242,6 +287,16 @@ class _Engine:
             raise _PackBroke from problem
         running[:] = [running[i] for i in busy]
         return pack
+
+
+def _in_the_meantime(pack: Ahead) -> Generator[None]:
+    """Let others have their turn; who ends it all waits for the device, whose work must not outlive its memory."""
+    try:
+        yield
+    except GeneratorExit:
+        with contextlib.suppress(Exception):
+            pack.end()
+        raise
 
 
 def _guarded(call: Callable[..., Any], *args: Any) -> Any:

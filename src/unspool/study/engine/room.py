@@ -71,6 +71,28 @@ def _measured(member: Member, open_pack: Callable[[Sequence[Member]], Pack], wan
     return _fitting(wanted, low, high, _cuda_peaks(member, open_pack, low, high), free)
 
 
+def room_beside(device: torch.device) -> bool:
+    """Whether another pack may train beside those that do: on a GPU of whose memory more than half is free.
+
+    On a CPU the other cores have processes of their own.
+
+    Example:
+        >>> room_beside(torch.device("cpu"))
+        False
+    """
+    if device.type != "cuda":
+        return False
+    free, total = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device) > total / 2
+
+
+def settle(device: torch.device) -> None:
+    """Wait for whatever a pack that broke has under way, before its memory is given to others."""
+    if device.type == "cuda":
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.synchronize(device)
+
+
 def surely_fits(member: Member, many: int, free: float) -> bool:
     """Whether trials of a named model take so little that measuring can be left out: a bound far above what they take fits twice.
 

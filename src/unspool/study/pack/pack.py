@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,4 +52,17 @@ class Pack(Protocol):
 
     def shrunk(self, slots: Sequence[int]) -> Pack:
         """A smaller pack of these slots, with their trials as far as they are."""
+        ...
+
+
+@runtime_checkable
+class Ahead(Pack, Protocol):
+    """A pack that can be sent ahead: ``begin`` and ``end`` are the halves of ``advance``, and others may begin in between."""
+
+    def begin(self, epochs: int) -> None:
+        """Give a GPU some epochs to do, on a stream of the pack's own, and do not wait for them; at most as many as are kept there."""
+        ...
+
+    def end(self) -> NDArray[np.float64]:
+        """Wait for what was begun, and give its numbers."""
         ...

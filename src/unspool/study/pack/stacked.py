@@ -17,7 +17,8 @@ from unspool.nn import Dropout
 from unspool.study.pack import Member
 from unspool.study.pack.adam import StackedAdam
 from unspool.study.pack.fixed import with_fixed_hops
-from unspool.train.epochs import WARM_UP, on_stream
+from unspool.study.pack.stream import check_ahead, own_stream
+from unspool.train.epochs import WARM_UP
 from unspool.train.loss import CrossEntropy, Loss
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
@@ -73,6 +74,7 @@ class Stacked:
         self._willing = self._device.type == "cuda"
         self._stream = torch.cuda.Stream(self._device) if self._willing else None
         self._replay: Any = None
+        self._begun = 0
         self._ring = torch.full((RING, count, 4), torch.nan, dtype=torch.float64, device=self._device)
         self._place = torch.zeros(1, dtype=torch.int64, device=self._device)
         self.put(range(count), members)
@@ -101,14 +103,24 @@ class Stacked:
     def advance(self, epochs: int) -> NDArray[np.float64]:
         """Train all slots for some epochs."""
         parts: list[NDArray[np.float64]] = []
-        with on_stream(self._stream, self._device):
-            for first in range(0, epochs, RING):
-                count = min(RING, epochs - first)
-                self._place.zero_()
-                for _ in range(count):
-                    self._one()
-                parts.append(self._ring[:count].cpu().numpy().copy())
+        for first in range(0, epochs, RING):
+            self.begin(min(RING, epochs - first))
+            parts.append(self.end())
         return np.concatenate(parts)
+
+    def begin(self, epochs: int) -> None:
+        """Give the device some epochs to do; see :class:`~unspool.study.pack.Ahead`."""
+        self._begun = check_ahead(epochs, RING)
+        with own_stream(self._stream, self._device):
+            self._place.zero_()
+            for _ in range(epochs):
+                self._one()
+
+    def end(self) -> NDArray[np.float64]:
+        """Wait for what was begun."""
+        if self._stream is not None:
+            self._stream.synchronize()
+        return self._ring[: self._begun].cpu().numpy().copy()
 
     def shrunk(self, slots: Sequence[int]) -> Stacked:
         """A smaller pack of these slots, with their trials as far as they are."""

@@ -21,6 +21,7 @@ from unspool.study.pack.fast.blueprint import Blueprint, Middle, Mixer, blueprin
 from unspool.study.pack.fast.flows import FLOWS
 from unspool.study.pack.fast.state import RING, Shared, State
 from unspool.study.pack.stacked import decays
+from unspool.study.pack.stream import check_ahead, own_stream
 from unspool.train.task import Task
 
 
@@ -69,7 +70,8 @@ class FastPack:
         self.steps = _steps(self.device)
         self._primed = False
         self._graph: Any = None
-        self._calls = 0
+        self._calls = self._begun = 0
+        self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
     @property
     def slots(self) -> int:
@@ -112,23 +114,32 @@ class FastPack:
     def advance(self, epochs: int) -> NDArray[np.float64]:
         """Train all slots for some epochs; see :class:`~unspool.study.pack.Pack`."""
         found: list[NDArray[np.float64]] = []
-        # Trap: Triton launches on the current device, whatever device its tensors are on.
-        with torch.cuda.device(self.device) if self.device.type == "cuda" else contextlib.nullcontext():
-            while epochs > 0:
-                now = min(epochs, RING)
-                found.append(self._advance(now))
-                epochs -= now
+        for first in range(0, epochs, RING):
+            self.begin(min(RING, epochs - first))
+            found.append(self.end())
         return np.concatenate(found)
 
-    def _advance(self, epochs: int) -> NDArray[np.float64]:
+    def begin(self, epochs: int) -> None:
+        """Give the device some epochs to do; see :class:`~unspool.study.pack.Ahead`."""
+        self._begun = check_ahead(epochs, RING)
+        # Trap: Triton launches on the current device, whatever device its tensors are on.
+        with contextlib.ExitStack() as here:
+            if self._stream is not None:
+                here.enter_context(torch.cuda.device(self.device))
+            here.enter_context(own_stream(self._stream, self.device))
+            self.state.turn.zero_()
+            if not self._primed:
+                self._forward()
+                self._primed = True
+            for _ in range(epochs):
+                self._epoch()
+
+    def end(self) -> NDArray[np.float64]:
+        """Wait for what was begun."""
+        if self._stream is not None:
+            self._stream.synchronize()
         s = self.state
-        s.turn.zero_()
-        if not self._primed:
-            self._forward()
-            self._primed = True
-        for _ in range(epochs):
-            self._epoch()
-        numbers = s.ring[:epochs].double().cpu().numpy()
+        numbers = s.ring[: self._begun].double().cpu().numpy()
         # Scores are shares of whole numbers of nodes, which single precision has rounded.
         for column, ids in ((2, s.valid), (3, s.test)):
             count = max(ids.shape[1], 1)
