@@ -146,7 +146,11 @@ class _Engine:
         if not others:
             return True
         small = all(len(one) < FULL for one in (group, *others))
-        return small and len(others) < self.beside and room_beside(self.device)
+        return small and len(others) < self.beside and self._running() < self.most and room_beside(self.device)
+
+    def _running(self) -> int:
+        """How many trials train now, in all packs."""
+        return sum(course is not None for pack in self.packs for course in pack)
 
     def _run_group(self, group: list[Trial]) -> Generator[None]:
         queue = Queue(group, self.claim, self.build)
@@ -230,7 +234,7 @@ class _Engine:
         wanted = min(self.most, wanted)
         if wanted > 1 and alike not in self.slots:
             self.slots[alike] = _guarded(slots_for, first, self.open_pack, wanted)
-        return min(wanted, self.slots.get(alike, 1))
+        return min(wanted, max(self.most - self._running(), 1), self.slots.get(alike, 1))
 
     def _run_pack(
         self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable
@@ -260,7 +264,7 @@ class _Engine:
             if ended:
                 self._finish(ended)
                 pack = self._refill(pack, kind, running, queue, alike)
-            self.clock.tell(sum(c is not None for one in self.packs for c in one), at_once=bool(ended))
+            self.clock.tell(self._running(), at_once=bool(ended))
 
     def _chunk(self, kind: str, busy: list[tuple[int, Course]]) -> int:
         chunk = CHUNKS.get(kind, CHUNKS["cpu"]) if self.chunk is None else self.chunk
