@@ -249,7 +249,7 @@ def test_packs_beside_each_other_change_nothing(beside, most, trials, task, prov
     notebook, one_by_one = Notebook(), Notebook()
     train_trials(trials, provide, notebook, most=most, beside=beside, watch=seen.append)
     train_trials(trials, provide, one_by_one, most=most, beside=1, watch=alone_seen.append)
-    assert max(p.running for p in alone_seen) == 5 < max(p.running for p in seen) <= most
+    assert max(p.running for p in alone_seen) <= 5 < max(p.running for p in seen) <= most
     assert set(notebook.results) == set(trials)
     assert (notebook.failures, notebook.held) == ({}, set())
     for trial, result in notebook.results.items():
