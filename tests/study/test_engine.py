@@ -267,7 +267,7 @@ def test_a_pack_that_breaks_beside_others_leaves_them_alone(trials, task, provid
             return super().advance(epochs)
 
     notebook = Notebook()
-    train_trials(trials, provide, notebook, most=12, open_pack=Fragile)
+    train_trials(trials, provide, notebook, most=12, beside=8, open_pack=Fragile)
     assert (notebook.failures, notebook.held) == ({}, set())
     for trial, result in notebook.results.items():
         check(trial, result, task)
@@ -281,7 +281,7 @@ def test_what_trains_beside_others_is_released_when_interrupted(trials, provide)
 
     notebook = Notebook()
     with pytest.raises(KeyboardInterrupt):
-        train_trials(trials, provide, notebook, most=12, chunk=1, watch=stop)
+        train_trials(trials, provide, notebook, most=12, beside=8, chunk=1, watch=stop)
     assert (notebook.failures, notebook.held) == ({}, set())
 
 

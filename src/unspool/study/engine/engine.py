@@ -28,8 +28,8 @@ _LOG = logging.getLogger(__name__)
 
 #: Epochs between two looks at the results; on a GPU a look means waiting for it.
 CHUNKS = {"cpu": 5, "cuda": 25}
-#: Packs beside each other on a GPU, where groups are small: a few trials leave most of it idle.
-BESIDE = 8
+#: Packs beside each other on a GPU, where groups are small. One: what several gain there has not been measured yet.
+BESIDE = 1
 
 
 def train_trials(
