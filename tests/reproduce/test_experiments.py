@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unspool import datasets, models
+from unspool import datasets, models, train
 from unspool.reproduce import machine, settings
 from unspool.reproduce.bench import Bench
 from unspool.reproduce.causes import all_causes, causes_of
 from unspool.reproduce.corrupt import Kind, corrupt
 from unspool.reproduce.depth import run_depth
-from unspool.reproduce.results import example_record, read
+from unspool.reproduce.results import example_record, read, read_rows
 from unspool.reproduce.robust import robust_answers, run_robust
 from unspool.reproduce.search import candidates, search
 from unspool.reproduce.settings import Pace, Place, Scope, read_settings
@@ -104,9 +104,56 @@ def test_depth_has_every_depth_and_the_settings_of_table_2(tmp_path, monkeypatch
 def test_robust_has_every_variant_and_clean_data_once(tmp_path):
     with bench(tmp_path, models=("APPNP", "SGC"), pace=Pace.QUICK) as some:
         rows = run_robust(some)
-    assert list(dict.fromkeys(row.variant for row in rows)) == ["", "features 30 %", "noise 30 %", "edges 30 %"]
-    assert len({(row.variant, row.model, row.seed) for row in rows}) == len(rows) == 4 * 2 * 2
+    always = ["", "features 30 %", "noise 30 %", "edges 30 %"]
+    after = [f"{kind} after training {share} %" for kind in ("features", "noise", "edges") for share in (0, 30)]
+    assert list(dict.fromkeys(row.variant for row in rows)) == always + after
+    assert len({(row.variant, row.model, row.seed) for row in rows}) == len(rows) == (4 + 6) * 2 * 2
     assert {row.dataset for row in rows} == {"cora"}
+    assert _told(read_rows(some.place.results, "robust")) == _told(rows)
+
+
+def _told(rows):
+    return sorted((r.variant, r.model, r.depth, r.seed, r.setting, round(r.test_score, 6)) for r in rows)
+
+
+def test_damage_after_training_meets_networks_that_learnt_from_clean_data(tmp_path, monkeypatch):
+    with bench(tmp_path, models=("APPNP", "AirGNN", "MLP"), pace=Pace.QUICK, epochs=30) as some:
+        rows = run_robust(some)
+        trained = some.trained
+    by = {(row.variant, row.model, row.depth, row.seed): row for row in rows}
+    for (variant, *who), row in by.items():
+        if "after training" in variant:
+            kind = variant.partition(" ")[0]
+            clean = by[(f"{kind} after training 0 %", *who)]
+            # Only the data that is tested on is another one.
+            assert (row.epoch, row.train_loss, row.valid_loss, row.valid_score) == (
+                clean.epoch, clean.train_loss, clean.valid_loss, clean.valid_score,
+            )  # fmt: skip
+            stored = by[("", *who)]  # in a stack, on the same data
+            assert clean.valid_loss == pytest.approx(stored.valid_loss, rel=1e-3)
+    hit = [r.test_score for r in rows if r.model == "MLP" and r.variant == "features after training 30 %"]
+    whole = [r.test_score for r in rows if r.model == "MLP" and r.variant == "features after training 0 %"]
+    still = [r.test_score for r in rows if r.model == "MLP" and r.variant == "edges after training 30 %"]
+    assert still == whole != hit  # a perceptron sees no edges
+    monkeypatch.setattr(train, "fit", None)  # nothing is trained a second time
+    with bench(tmp_path, models=("APPNP", "AirGNN", "MLP"), pace=Pace.QUICK, epochs=30) as again:
+        assert _told(run_robust(again)) == _told(rows)
+        assert again.trained == 0 < trained
+
+
+def test_a_network_that_diverges_is_told_and_leaves_out_its_setting(tmp_path, monkeypatch):
+    whole = train.fit
+
+    def fit(model, task, plan):
+        if type(model).__name__ == "SGC":
+            raise train.Diverged("the loss is no number")
+        return whole(model, task, plan)
+
+    monkeypatch.setattr(train, "fit", fit)
+    with bench(tmp_path, models=("SGC", "MLP"), pace=Pace.QUICK) as some:
+        rows = run_robust(some)
+        assert some.failed == ["SGC on cora: the loss is no number"]
+    assert {row.model for row in rows if "after" in row.variant} == {"MLP"}
 
 
 def test_the_learnt_twins_differ_in_the_norm_alone(tmp_path):
@@ -114,11 +161,13 @@ def test_the_learnt_twins_differ_in_the_norm_alone(tmp_path):
     check_model(lambda: LearntSquares(5, 3, depth=4), features=5)
     with bench(tmp_path, models=("LearntRows", "LearntSquares"), pace=Pace.QUICK) as some:
         rows = run_robust(some)
-    assert {answer.sentence for answer in robust_answers(rows)} == {"LearntRows loses less than LearntSquares"}
+    sentence = "LearntRows loses less than LearntSquares"
+    found = {answer.sentence: answer for answer in robust_answers(rows)}
+    assert set(found) == {sentence, f"{sentence} where damage comes after training"}
 
 
 def test_each_seed_sees_its_own_corruption(tmp_path, monkeypatch):
-    held = {**read_settings("robust"), "kinds": ["edges"], "shares": [50], "draws": 2}
+    held = {**read_settings("robust"), "kinds": ["edges"], "shares": [50], "draws": 2, "when": ["always"]}
     monkeypatch.setattr(settings, "read_settings", lambda name: held if name == "robust" else read_settings(name))
     with bench(tmp_path, models=("SGC",), seeds=4) as some:
         rows = run_robust(some)

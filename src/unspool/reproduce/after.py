@@ -1,0 +1,118 @@
+"""Damage after training: networks that have learnt from clean data meet corrupted ones.
+
+Where the corruption is there in training, weights can learn to live with it. Here they cannot, so what a network loses is what its
+propagation lets through: the case that the argument from the objective is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from unspool import study, train
+from unspool.datasets import Dataset
+from unspool.report.text import counted
+from unspool.reproduce.bench import Bench, record
+from unspool.reproduce.corrupt import Kind, corrupt
+from unspool.reproduce.results import Record, read_rows
+from unspool.study import Row, Status, Trial
+from unspool.study.trial import Result
+
+#: Ends the first part of the variants: ``features after training 30 %``.
+AFTER = "after training"
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """A network with the weights of its selected epoch, and how it got them."""
+
+    trial: Trial
+    model: nn.Module
+    result: Result
+
+
+def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
+    """Train each setting on clean data, alone, and test it on every corruption; ``robust.csv`` is written model by model.
+
+    What is there already is not trained again. Weights are not in the study, so nothing is new where only the study is read.
+    """
+    found: list[Record] = []
+    there = [row for row in read_rows(bench.place.results, "robust") if row.dataset == data.name]
+    for name in dict.fromkeys(trial.name for trial in trials):
+        own = [
+            bench.shortened(replace(trial, seed=seed))
+            for trial in trials if trial.name == name for seed in range(how["seeds"])
+        ]  # fmt: skip
+        wanted = {(shape.setting, shape.seed) for trial in own for shape in [_record(trial, data, "", None)]}
+        names = {variant for _, _, variant in _variants(how)}
+        old = [row for row in there if row.variant in names and (row.setting, row.seed) in wanted]
+        if len(old) < len(wanted) * len(names) and not bench.place.stored:
+            bench.say(f"robust on {data.name}: {name}, {counted(len(own), 'network')}, damaged {AFTER}")
+            old = _tested(bench, data, own, how)
+            bench.keep("robust", old)
+        found += old
+    return found
+
+
+def _variants(how: dict[str, Any]) -> list[tuple[Kind, int, str]]:
+    """Every kind with every share, and in words; clean data in each kind, so that its curve begins with the same networks."""
+    kinds = [Kind(word) for word in how["kinds"]]
+    shares = sorted({0, *how["shares"]})
+    return [(kind, share, f"{kind.value} {AFTER} {share} %") for kind in kinds for share in shares]
+
+
+def _tested(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
+    where = bench.place.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    bases = {scaled: data.row_normalised() if scaled else data for scaled in {t.normalise_rows for t in trials}}
+    nets: list[_Trained] = []
+    for trial in trials:
+        try:
+            nets.append(_train(trial, bases[trial.normalise_rows], where))
+        except (train.Diverged, torch.OutOfMemoryError) as problem:
+            bench.failed = list(dict.fromkeys([*bench.failed, f"{trial.name} on {data.name}: {problem}"]))
+        else:
+            bench.trained += 1
+    whole = _whole(nets, how["seeds"])
+    rows: list[Record] = []
+    for kind, share, variant in _variants(how):
+        for draw in range(min(how["draws"], how["seeds"])):
+            for scaled, base in bases.items():
+                mine = [n for n in whole if n.trial.normalise_rows is scaled and n.trial.seed % how["draws"] == draw]
+                provide = study.Provider(corrupt(base, kind, share / 100, draw), where)
+                rows += [_record(n.trial, data, variant, _score(n, provide)) for n in mine]
+    return rows
+
+
+def _train(trial: Trial, base: Dataset, where: str) -> _Trained:
+    member = study.Provider(base, where)(replace(trial, normalise_rows=False))
+    model = member.model.to(member.task.target.device)
+    run = train.fit(model, member.task, trial.plan)
+    best = run.best
+    result = Result(
+        best.epoch, len(run.history), best.train_loss, best.valid_loss, best.valid_score, best.test_score, run.reason, run.seconds
+    )  # fmt: skip
+    return _Trained(trial, model.eval(), result)
+
+
+def _whole(nets: Sequence[_Trained], seeds: int) -> list[_Trained]:
+    """Networks of settings that have all their seeds."""
+    keys = [replace(net.trial, seed=0).key("") for net in nets]
+    return [net for net, key in zip(nets, keys, strict=True) if keys.count(key) == seeds]
+
+
+@torch.no_grad()
+def _score(net: _Trained, provide: study.Provider) -> Result:
+    """The result with the test score on other data; everything else is what it was in training."""
+    task = provide(replace(net.trial, normalise_rows=False)).task
+    output = net.model(task.x, task.graph)[task.test]
+    return replace(net.result, test_score=float((output.argmax(-1) == task.target[task.test]).double().mean()))
+
+
+def _record(trial: Trial, data: Dataset, variant: str, result: Result | None) -> Record:
+    nothing = Result(0, 0, 0.0, 0.0, 0.0, 0.0, "", 0.0)
+    row = Row("", 0, data.name, trial.describe(), Status.DONE, nothing if result is None else result, None, None, "")
+    return record("robust", data.name, "paper", variant, row)
