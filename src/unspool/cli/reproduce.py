@@ -142,7 +142,7 @@ def depth(**options: Any) -> None:
 @reproduce.command()
 @_training
 def robust(**options: Any) -> None:
-    """Corrupted features and added edges: AirGNN, whose fidelity is a sum of row lengths, against its ℓ2 twins.
+    """Corrupted features and added edges, always or after training: AirGNN, whose fidelity is a sum of row lengths, against its ℓ2 twins.
 
     Example: unspool reproduce robust --datasets cora
     """
