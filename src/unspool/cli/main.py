@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -123,8 +125,16 @@ for command in (train_, predict, explain, denoise, models_, datasets_, study, re
     cli.add_command(command)
 
 
+def _end_gently() -> None:
+    """Whoever is told to end (``timeout``, a cluster that wants its node back) ends as after Ctrl-C: what has ended is kept."""
+    ours = threading.current_thread() is threading.main_thread()
+    if ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+
+
 def main() -> None:
     """Run the command line; a refusal is one sentence, not a traceback."""
+    _end_gently()
     try:
         # Trap: without standalone mode click gives the code of an Exit back instead of raising it.
         code = cli(standalone_mode=False)
