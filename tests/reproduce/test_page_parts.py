@@ -46,7 +46,7 @@ def test_only_misses_are_listed_and_their_causes_told():
 
 
 def test_every_model_has_a_look_of_its_own():
-    assert set(LOOKS) == {kind.__name__ for kind in us.models.MODELS}
+    assert set(LOOKS) == {kind.__name__ for kind in us.models.MODELS} | {"LearntRows", "LearntSquares"}
     assert len(set(LOOKS.values())) == len(LOOKS)
     assert look("AirGNN, 64 layers") != look("AirGNN")
 
@@ -99,3 +99,23 @@ def test_a_network_that_was_read_back_has_the_same_objective(random):
 def test_exact_networks_have_nothing_along_depth():
     with pytest.raises(Refusal, match="at once"):
         along(us.models.PPNP(5, 3).eval(), torch.eye(5), us.graph.ring(5))
+
+
+def test_a_robust_model_is_drawn_beside_its_twin():
+    rows = [
+        example_record(seed, experiment="robust", model=model, depth=k, variant=v, test_score=0.7)
+        for model, k in (("AirGNN", 5), ("AirGNN", 64), ("APPNP", 5), ("PPNP", None), ("MLP", None), ("GCN", 2))
+        for v in ("", "edges 50 %", "edges after training 0 %", "edges after training 50 %") for seed in range(2)
+    ]  # fmt: skip
+    text = "\n".join(block.html() for block in robust(rows))
+    for title in (
+        "Cora: AirGNN and APPNP",
+        "Cora: AirGNN, 64 layers and PPNP",
+        "Cora: others",
+        "Random edges added after training",
+    ):
+        assert title in text
+    others = [label for label in text.split('aria-label="') if label.startswith("Cora: others")]
+    assert others
+    assert all("GCN" in label.partition('"')[0] and "MLP" not in label.partition('"')[0] for label in others)
+    assert "MLP" in text  # in the numbers

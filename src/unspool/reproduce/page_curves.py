@@ -9,7 +9,7 @@ from typing import Any
 
 from unspool.report import Block, Column, Figure, Folded, Heading, Paragraph, Table
 from unspool.report import Cell as Shown
-from unspool.report.figure import MISSING, can_draw
+from unspool.report.figure import MISSING, Panel, can_draw
 from unspool.report.text import shown
 from unspool.reproduce.after import AFTER
 from unspool.reproduce.cells import Cell, choose
@@ -19,6 +19,7 @@ from unspool.reproduce.page_claims import answers_blocks
 from unspool.reproduce.page_lines import Key, Line, lines_panel
 from unspool.reproduce.results import Record
 from unspool.reproduce.robust import robust_answers
+from unspool.reproduce.settings import read_settings
 
 #: The model that Figure 1 of the paper is about.
 ABOUT = "UGDGNN"
@@ -94,7 +95,7 @@ def robust(rows: Sequence[Record]) -> list[Block]:
             for data in distinct((c.first.dataset for c in own), NAMES)
         }
         title, across = KINDS.get(kind, (kind.capitalize(), f"{kind} (%)"))
-        blocks += [Heading(title), *_figure(by_data, f"robust{kinds.index(kind)}", across, None, None)]
+        blocks += [Heading(title), *_pairs(by_data, f"robust{kinds.index(kind)}", across)]
         blocks.append(Folded(f"The numbers of these curves: {kind}", [_numbers(by_data, "%", f"under damaged {kind}")]))
     return blocks
 
@@ -165,6 +166,33 @@ def _figure(by_data: dict[str, list[Line]], name: str, across: str, shape: Any, 
     ]
     words = "Mean test accuracy over seeds; bands are one standard deviation"
     return [Key(models), Figure(panels, f"{words}, drawn for {banded} only." if banded else f"{words}.")]
+
+
+def _pairs(by_data: dict[str, list[Line]], name: str, across: str) -> list[Block]:
+    """A panel for each robust model and its twin, and one for the others; the perceptron, far below, is in the numbers alone."""
+    if not can_draw():
+        return [Paragraph([MISSING], "warning")]
+    panels: list[Panel] = []
+    shown_names: set[str] = set()
+    for data, lines in by_data.items():
+        for title, own in _paired(lines):
+            shown_names |= {line.name for line in own}
+            label = f"{called(data)}: {title}"
+            panels.append(lines_panel(f"{name}-{len(panels)}", label, across, own))
+    words = (
+        "Mean test accuracy over seeds; bands are one standard deviation. A model of rows beside its twin of squares."
+    )
+    return [Key(distinct(shown_names, ORDER)), Figure(panels, words)]
+
+
+def _paired(lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
+    groups: list[tuple[str, list[Line]]] = []
+    left = {line.name: line for line in lines if line.name != "MLP"}
+    for robust, depth, twin in read_settings("robust")["pairs"]:
+        names = [f"{robust}, {depth} layers" if depth else robust, twin]
+        if all(one in left for one in names):
+            groups.append((" and ".join(names), [left.pop(one) for one in names]))
+    return [*groups, ("others" if groups else "all models", list(left.values()))] if left else groups
 
 
 def _numbers(by_data: dict[str, list[Line]], head: str, what: str) -> Table:

@@ -16,6 +16,7 @@ from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE
 LOOKS: dict[str, tuple[str, str]] = {
     "UGDGNN": (ORANGE, "-"), "GPRGNN": (BLUE, "-"), "JKNet": (GREEN, "-"), "GCNII": (PINK, "-"), "DAGNN": (SKY, "-"),
     "APPNP": (BLUE, "--"), "SGC": (GREEN, "--"), "GCN": (PINK, "--"), "AirGNN": (GOLD, ":"), "PPNP": (GREY, ":"), "MLP": (GREY, "--"),
+    "LearntRows": (GOLD, "-."), "LearntSquares": (SKY, "--"),
 }  # fmt: skip
 
 _DASHES = {"-": "", "--": "6 3", ":": "2 3", "-.": "6 3 2 3"}
@@ -77,7 +78,7 @@ def look(name: str) -> tuple[str, str]:
     """
     base, _, more = name.partition(", ")
     colour, dash = LOOKS.get(base, (GREY, ":"))
-    return (colour, {"-": ":", ":": "-", "--": "-."}[dash]) if more else (colour, dash)
+    return (colour, {"-": ":", ":": "-", "--": "-.", "-.": "--"}[dash]) if more else (colour, dash)
 
 
 def lines_panel(
