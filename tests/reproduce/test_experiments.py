@@ -141,6 +141,54 @@ def test_damage_after_training_meets_networks_that_learnt_from_clean_data(tmp_pa
         assert again.trained == 0 < trained
 
 
+def test_the_weights_of_the_selected_epoch_are_tested(tmp_path, monkeypatch):
+    runs, whole = [], train.fit
+
+    def fit(model, task, plan):
+        runs.append(whole(model, task, plan))
+        return runs[-1]
+
+    monkeypatch.setattr(train, "fit", fit)
+    with bench(tmp_path, models=("APPNP", "MLP"), pace=Pace.QUICK, epochs=60) as some:
+        rows = run_robust(some)
+    clean = [row for row in rows if row.variant == "noise after training 0 %"]
+    assert [row.test_score for row in clean] == pytest.approx([run.best.test_score for run in runs], abs=1e-6)
+    assert any(run.best.test_score != run.history[-1].test_score for run in runs)
+
+
+def test_an_interrupted_network_is_no_result(tmp_path, monkeypatch):
+    whole = train.fit
+
+    def fit(model, task, plan):
+        run = whole(model, task, plan)
+        return replace(run, reason="interrupted") if type(model).__name__ == "MLP" else run
+
+    monkeypatch.setattr(train, "fit", fit)
+    with bench(tmp_path, models=("APPNP", "MLP"), pace=Pace.QUICK) as some, pytest.raises(KeyboardInterrupt):
+        run_robust(some)
+    kept = read_rows(tmp_path / "results", "robust")
+    assert {row.model for row in kept if "after" in row.variant} == {"APPNP"}
+
+
+def test_only_settings_that_lack_something_are_trained_again(tmp_path, monkeypatch):
+    trained, whole = [], train.fit
+
+    def fit(model, task, plan):
+        trained.append(int(model.settings["depth"]))
+        if model.settings["depth"] == 64 and len(trained) < 5:
+            raise RuntimeError("broken")
+        return whole(model, task, plan)
+
+    monkeypatch.setattr(train, "fit", fit)
+    for _ in range(3):
+        with bench(tmp_path, models=("AirGNN",), pace=Pace.QUICK) as some:
+            rows = [row for row in run_robust(some) if "after" in row.variant]
+    assert len([k for k in trained if k != 64]) == 2  # two seeds, once
+    assert trained[4:] == [64, 64]  # the other depth a second time, and no third
+    assert len(rows) == 2 * 2 * 6
+    assert _told(r for r in read_rows(tmp_path / "results", "robust") if "after" in r.variant) == _told(rows)
+
+
 def test_a_network_that_diverges_is_told_and_leaves_out_its_setting(tmp_path, monkeypatch):
     whole = train.fit
 
@@ -152,7 +200,7 @@ def test_a_network_that_diverges_is_told_and_leaves_out_its_setting(tmp_path, mo
     monkeypatch.setattr(train, "fit", fit)
     with bench(tmp_path, models=("SGC", "MLP"), pace=Pace.QUICK) as some:
         rows = run_robust(some)
-        assert some.failed == ["SGC on cora: the loss is no number"]
+        assert some.failed == ["SGC on cora: Diverged: the loss is no number"]
     assert {row.model for row in rows if "after" in row.variant} == {"MLP"}
 
 

@@ -5,6 +5,7 @@ Prints one line per case: its name and the largest relative difference of the nu
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -12,7 +13,8 @@ import numpy as np
 import torch
 
 from study.fast_cases import kind_of, members_of, task_of
-from unspool import datasets, models, study, train
+from unspool import Graph, datasets, models, study, train
+from unspool.ops.operator import HUB
 from unspool.study.pack.fast import FastPack, pack, plain
 
 #: (model, hidden width, classes): widths that are no powers of two, as many classes as there may be, two classes.
@@ -45,6 +47,20 @@ def difference(members: list[study.Member], kernels: object) -> float:
     return float(np.nanmax(np.abs(found - want) / np.maximum(np.abs(want), 1e-2)))
 
 
+def in_place() -> float:
+    """2 A y + base − out, written into out, through the sparse product itself; a star's centre is cut into pieces."""
+    from unspool.ops.kernels import cuda as sparse
+
+    torch.cuda.device = lambda device: contextlib.nullcontext()  # there is none
+    leaves = torch.arange(1, HUB + 40)
+    graph = Graph.from_edges(torch.stack([torch.zeros_like(leaves), leaves]), symmetrise=True)
+    assert graph.operator.forward.hubs.shape[0] > 1
+    y, base, out = torch.randn(3, graph.nodes, 8, generator=torch.Generator().manual_seed(0))
+    want = 2 * (graph @ y) + base - out
+    sparse.step(graph.operator.forward, y, out, 2.0, base, None, out, neighbours=2)
+    return float((out - want).abs().max() / want.abs().max())
+
+
 def main() -> None:
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
     from unspool.study.pack.fast import cuda
@@ -52,6 +68,8 @@ def main() -> None:
     torch.set_num_threads(1)
     cuda.hop = plain.hop  # the sparse product is older than packs, and held by tests of its own
     cuda.PRECISION = "ieee"
+    if "PPNP" in sys.argv[1:]:
+        print("in place", in_place(), flush=True)
     for name in sys.argv[1:]:
         print(name, difference(members_of(name, task_of()), cuda), flush=True)
     for case in ODD:

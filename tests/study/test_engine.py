@@ -242,13 +242,23 @@ def roomy(monkeypatch):
     monkeypatch.setattr(engine, "room_beside", lambda device: True)
 
 
-@pytest.mark.usefixtures("roomy")
-@pytest.mark.parametrize(("beside", "most"), [(2, 7), (8, 14)])
+@pytest.fixture(params=[False, True], ids=["in turns", "sent ahead"])
+def ahead(request, monkeypatch):
+    """Whether packs are sent ahead, as they are on a GPU."""
+    whole = engine._Engine._run_pack
+    if request.param:
+        monkeypatch.setattr(
+            engine._Engine, "_run_pack", lambda self, pack, kind, *rest: whole(self, pack, "cuda", *rest)
+        )
+
+
+@pytest.mark.usefixtures("roomy", "ahead")
+@pytest.mark.parametrize(("beside", "most"), [(2, 10), (8, 14)])
 def test_packs_beside_each_other_change_nothing(beside, most, trials, task, provide):
     seen, alone_seen = [], []
     notebook, one_by_one = Notebook(), Notebook()
-    train_trials(trials, provide, notebook, most=most, beside=beside, watch=seen.append)
-    train_trials(trials, provide, one_by_one, most=most, beside=1, watch=alone_seen.append)
+    train_trials(trials, provide, notebook, most=most, chunk=4, beside=beside, watch=seen.append)
+    train_trials(trials, provide, one_by_one, most=most, chunk=4, beside=1, watch=alone_seen.append)
     assert max(p.running for p in alone_seen) <= 5 < max(p.running for p in seen) <= most
     assert set(notebook.results) == set(trials)
     assert (notebook.failures, notebook.held) == ({}, set())
@@ -273,7 +283,50 @@ def test_a_pack_that_breaks_beside_others_leaves_them_alone(trials, task, provid
         check(trial, result, task)
 
 
+@pytest.mark.usefixtures("ahead")
+@pytest.mark.parametrize("chunk", [1, 64, 100])
+def test_any_chunk_does(chunk, trials, task, provide, caplog):
+    notebook = Notebook()
+    train_trials(trials[:5], provide, notebook, chunk=chunk)
+    for trial, result in notebook.results.items():
+        check(trial, result, task)
+    assert not caplog.records
+
+
 @pytest.mark.usefixtures("roomy")
+def test_memory_that_others_have_is_waited_for(trials, task, provide):
+    opened = []
+
+    class Crowded(Stacked):
+        """Fits beside no other kind of model."""
+
+        def __init__(self, members):
+            kind = members[0].trial.model
+            if any(other is not kind for other in opened):
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            super().__init__(members)
+            opened.append(kind)
+
+        def advance(self, epochs):
+            if self._first.trial.model not in opened:
+                opened.append(self._first.trial.model)
+            return super().advance(epochs)
+
+    class Free(Notebook):
+        def finish(self, ended):
+            super().finish(ended)
+            if len(self.results) % 5 == 0:  # the last of its kind
+                opened.clear()
+
+    notebook = Free()
+    train_trials(trials, provide, notebook, most=20, beside=8, open_pack=Crowded)
+    assert (notebook.failures, notebook.held) == ({}, set())
+    assert len(notebook.results) == len(trials)
+    for trial, result in notebook.results.items():
+        check(trial, result, task)
+
+
+@pytest.mark.usefixtures("roomy", "ahead")
 def test_what_trains_beside_others_is_released_when_interrupted(trials, provide):
     def stop(progress):
         if progress.running > 8:

@@ -13,6 +13,7 @@ from unspool.ops.features import SparseFeatures
 from unspool.ops.sliced import ROWS, Sliced
 from unspool.study import Member
 from unspool.study.pack.fast import FastPack, blueprint, fits
+from unspool.study.pack.fast.blueprint import minimiser_terms
 
 EPOCHS = 12
 
@@ -198,6 +199,22 @@ def test_embedded_data_runs_through_a_pack():
     found = FastPack([provide(t) for t in trials]).advance(3)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[:, 1], alone(provide(trials[1]), 3), rtol=2e-5)
+
+
+def test_a_loose_or_long_solution_is_left_to_conjugate_gradients():
+    assert blueprint(models.PPNP(5, 3, tolerance=1e-10)) is not None
+    assert blueprint(models.PPNP(5, 3, tolerance=1e-2)) is None  # another solution than the exact one
+    assert blueprint(models.PPNP(5, 3, teleport=0.02)) is not None
+    for teleport in (1e-4, 1e-16):  # thousands of terms, whose signals would all be kept
+        assert blueprint(models.PPNP(5, 3, teleport=teleport)) is None
+
+
+@pytest.mark.parametrize("teleport", [1.0, 0.999999, 0.9, 0.5, 0.1, 0.02])
+def test_the_terms_of_the_minimiser_are_its_chebyshev_series(teleport):
+    terms = minimiser_terms(teleport, 2e-16).numpy()
+    a = np.cos(np.linspace(0, np.pi, 50))
+    want = teleport / (1 - (1 - teleport) * a)
+    np.testing.assert_allclose(np.polynomial.chebyshev.chebval(a, terms), want, rtol=0, atol=1e-14)
 
 
 def test_what_the_kernels_cannot_hold_has_no_blueprint():

@@ -12,6 +12,7 @@ from unspool.algorithm.algorithm import Algorithm, Problem, State
 from unspool.graph import Graph, check_input
 from unspool.objective import INITIAL, Given, Objective, QuadraticTerm, Term, Values, as_objective, require_symmetric
 from unspool.objective.channel import Map, rank
+from unspool.ops.solve import default_tolerance
 from unspool.refusal import Refusal
 
 
@@ -111,7 +112,7 @@ def check_strictly_convex(problem: Problem) -> float:
 def solve(problem: Problem, start: Tensor, tolerance: float | None, limit: int) -> Tensor:
     """The minimiser of a problem from a starting point."""
     if tolerance is None:
-        tolerance = 1e-10 if start.dtype == torch.float64 else 1e-6
+        tolerance = default_tolerance(start.dtype)
     low = check_strictly_convex(problem)
     if not problem.objective.quadratic:
         return _accelerate(problem, start, low, tolerance, limit)

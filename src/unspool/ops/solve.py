@@ -34,6 +34,16 @@ def _solve_now(
 _raw: Any = torch.ops.unspool.solve_raw.default
 
 
+def default_tolerance(dtype: torch.dtype) -> float:
+    """The relative residual of a solve where none is asked for.
+
+    Example:
+        >>> default_tolerance(torch.float64), default_tolerance(torch.float32)
+        (1e-10, 1e-06)
+    """
+    return 1e-10 if dtype == torch.float64 else 1e-6
+
+
 def iterations(p: float, q: float, tolerance: float) -> int:
     r"""How many steps suffice: the error falls by :math:`2((\sqrt\kappa-1)/(\sqrt\kappa+1))^k`, κ = (p+|q|)/(p−|q|).
 
@@ -162,7 +172,7 @@ def shifted_solve(graph: HasOperator, right: Tensor, p: float, q: float, toleran
     if not p > abs(q):
         raise ValueError(f"p={p} must exceed |q|={abs(q)}: the system is not positive definite")
     if tolerance is None:
-        tolerance = 1e-10 if right.dtype == torch.float64 else 1e-6
+        tolerance = default_tolerance(right.dtype)
     wide = right.movedim(-2, 0)
     flat = wide.reshape(wide.shape[0], -1)
     function = _compiled if torch.compiler.is_compiling() else _Solve.apply

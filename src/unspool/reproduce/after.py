@@ -6,6 +6,7 @@ propagation lets through: the case that the argument from the objective is about
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,23 +39,27 @@ class _Trained:
 def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
     """Train each setting on clean data, alone, and test it on every corruption; ``robust.csv`` is written model by model.
 
-    What is there already is not trained again. Weights are not in the study, so nothing is new where only the study is read.
+    A setting that is there with all its seeds is not trained again; one that failed is tried again. Weights are not in the study, so
+    nothing is new where only the study is read.
     """
     found: list[Record] = []
-    there = [row for row in read_rows(bench.place.results, "robust") if row.dataset == data.name]
+    names = {variant for _, _, variant in _variants(how)}
+    there = [r for r in read_rows(bench.place.results, "robust") if r.dataset == data.name and r.variant in names]
     for name in dict.fromkeys(trial.name for trial in trials):
         own = [
             bench.shortened(replace(trial, seed=seed))
             for trial in trials if trial.name == name for seed in range(how["seeds"])
         ]  # fmt: skip
-        wanted = {(shape.setting, shape.seed) for trial in own for shape in [_record(trial, data, "", None)]}
-        names = {variant for _, _, variant in _variants(how)}
-        old = [row for row in there if row.variant in names and (row.setting, row.seed) in wanted]
-        if len(old) < len(wanted) * len(names) and not bench.place.stored:
-            bench.say(f"robust on {data.name}: {name}, {counted(len(own), 'network')}, damaged {AFTER}")
-            old = _tested(bench, data, own, how)
-            bench.keep("robust", old)
-        found += old
+        whole = Counter(row.setting for row in there if row.seed < how["seeds"])
+        done = {setting for setting, count in whole.items() if count == how["seeds"] * len(names)}
+        missing = [trial for trial in own if _record(trial, data, "", None).setting not in done]
+        wanted = {_record(trial, data, "", None).setting for trial in own} & done
+        rows = [row for row in there if row.setting in wanted and row.seed < how["seeds"]]
+        if missing and not bench.place.stored:
+            bench.say(f"robust on {data.name}: {name}, {counted(len(missing), 'network')}, damaged {AFTER}")
+            rows += _tested(bench, data, missing, how)
+            bench.keep("robust", rows)
+        found += rows
     return found
 
 
@@ -72,8 +77,9 @@ def _tested(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str,
     for trial in trials:
         try:
             nets.append(_train(trial, bases[trial.normalise_rows], where))
-        except (train.Diverged, torch.OutOfMemoryError) as problem:
-            bench.failed = list(dict.fromkeys([*bench.failed, f"{trial.name} on {data.name}: {problem}"]))
+        except Exception as problem:  # as in a study, what fails by itself leaves the others alone
+            said = f"{trial.name} on {data.name}: {type(problem).__name__}: {problem}"
+            bench.failed = list(dict.fromkeys([*bench.failed, said]))
         else:
             bench.trained += 1
     whole = _whole(nets, how["seeds"])
@@ -91,6 +97,8 @@ def _train(trial: Trial, base: Dataset, where: str) -> _Trained:
     member = study.Provider(base, where)(replace(trial, normalise_rows=False))
     model = member.model.to(member.task.target.device)
     run = train.fit(model, member.task, trial.plan)
+    if run.reason == "interrupted":  # a part of a training is no result
+        raise KeyboardInterrupt
     best = run.best
     result = Result(
         best.epoch, len(run.history), best.train_loss, best.valid_loss, best.valid_score, best.test_score, run.reason, run.seconds

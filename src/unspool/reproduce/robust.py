@@ -37,7 +37,7 @@ def run_robust(bench: Bench) -> list[Record]:
             chosen = chosen_settings(bench, "robust", data, bench.scope.kinds("robust"), "paper", how["seeds"]).chosen
             trials = [*chosen.values(), *_converged(chosen, how)]
             rows: list[Record] = []
-            for kind, share in variants(how):
+            for kind, share in variants(how) if "always" in how["when"] else []:
                 rows += _trained(bench, data, trials, kind, share, how)
             bench.keep("robust", rows)
             kept += rows

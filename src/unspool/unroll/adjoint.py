@@ -13,7 +13,7 @@ from unspool.algorithm import Problem
 from unspool.algorithm.exact import check_strictly_convex, conjugate_gradients, hessian, separable, solve, solver_step
 from unspool.objective import QuadraticTerm
 from unspool.ops.polynomial import Basis
-from unspool.ops.solve import iterations, shifted_solve
+from unspool.ops.solve import default_tolerance, iterations, shifted_solve
 from unspool.refusal import Refusal
 
 
@@ -86,7 +86,7 @@ def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit) -> Tensor
         h = solve(problem, start.detach(), how.tolerance, how.limit)
     if not torch.is_grad_enabled():
         return h
-    tolerance = how.tolerance or (1e-10 if h.dtype == torch.float64 else 1e-6)
+    tolerance = how.tolerance or default_tolerance(h.dtype)
     if problem.objective.quadratic:
         # ∇f(H*, θ) = 0, hence dH* = −Hess⁻¹ d∇f: attach θ to the gradient, and send −Hess⁻¹ v back through it.
         def solve_hessian(v: Tensor) -> Tensor:

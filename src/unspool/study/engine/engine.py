@@ -20,6 +20,7 @@ from unspool.study.engine.queue import Queue, Ready
 from unspool.study.engine.room import room_beside, settle, slots_for
 from unspool.study.pack import Ahead, Member, Pack
 from unspool.study.pack.alone import Alone
+from unspool.study.pack.stacked import RING
 from unspool.study.trial import Result, Trial
 from unspool.train.epochs import few_threads
 from unspool.train.interrupt import deferred_interrupt
@@ -134,9 +135,11 @@ class _Engine:
         waiting, active = deque(groups), list[tuple[list[Trial], Generator[None]]]()
         try:
             while waiting or active:
-                if waiting and self._may_begin(waiting[0], [group for group, _ in active]):
+                while waiting and self._may_begin(waiting[0], [group for group, _ in active]):
                     group = waiting.popleft()
                     active.append((group, self._run_group(group)))
+                    if next(active[-1][1], self) is self:  # there was nothing to do
+                        active.pop()
                 active = [one for one in active if next(one[1], self) is not self]
         finally:
             for _, course in active:
@@ -146,7 +149,8 @@ class _Engine:
         if not others:
             return True
         small = all(len(one) < FULL for one in (group, *others))
-        return small and len(others) < self.beside and self._running() < self.most and room_beside(self.device)
+        free = self.most - self._running()
+        return small and len(others) < self.beside and len(group) <= free and room_beside(self.device)
 
     def _running(self) -> int:
         """How many trials train now, in all packs."""
@@ -213,7 +217,12 @@ class _Engine:
             problem.__traceback__ = None  # its frames hold the broken pack, and this one holds the problem: a circle
             settle(self.device)
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
-            if alike not in self.single and not isinstance(problem, torch.OutOfMemoryError | MemoryError):
+            full = isinstance(problem, torch.OutOfMemoryError | MemoryError)
+            self.packs = [one for one in self.packs if one is not running]
+            crowded = full and bool(self.packs)  # others have the memory: it may fit when they have ended
+            if crowded:
+                pass
+            elif alike not in self.single and not full:
                 why = " ".join(str(problem).split())[:200]
                 _LOG.warning(
                     "%s goes on one by one: its pack broke (%s: %s)", first.trial.name, type(problem).__name__, why
@@ -227,6 +236,8 @@ class _Engine:
             # A pack has room for its deepest: they come first again, as they were sorted.
             place = {trial: k for k, trial in enumerate(order)}
             queue.again(sorted(unfinished, key=lambda t: place.get(t, 0)))
+            while crowded and self.packs:
+                yield
         finally:
             self.packs = [one for one in self.packs if one is not running]
 
@@ -246,7 +257,7 @@ class _Engine:
             chunk = self._chunk(kind, busy)
             began = time.monotonic()
             others = 1
-            if kind == "cuda" and isinstance(pack, Ahead):
+            if kind == "cuda" and chunk <= RING and isinstance(pack, Ahead):
                 _guarded(pack.begin, chunk)
                 yield from _in_the_meantime(pack)
                 numbers, others = _guarded(pack.end), len(self.packs)

@@ -143,6 +143,7 @@ def _cuda_peak(member: Member, open_pack: Callable[[Sequence[Member]], Pack], co
         pack.advance(WARM_UP + 2)  # the capture has its own memory
         return float(torch.cuda.max_memory_allocated(device) - before)
     finally:
+        settle(device)
         pack = None
         gc.collect()
         torch.cuda.empty_cache()

@@ -19,6 +19,10 @@ from unspool.models.sgc import Side
 from unspool.models.ugdgnn import Layers, Mixing
 from unspool.nn import Dropout
 from unspool.ops.polynomial import Basis
+from unspool.ops.solve import default_tolerance
+
+#: Signals of all terms are kept; conjugate gradients, which keep none, take over where there would be more.
+MOST_TERMS = 256
 
 
 class Middle(Enum):
@@ -138,17 +142,31 @@ def minimiser_terms(teleport: float, exact: float) -> Tensor:
         >>> len(terms) - 1, round(float(terms.sum()), 6)  # at a = 1 every polynomial is 1, and so is the minimiser
         (40, 1.0)
     """
-    q = 1 - teleport
-    if q == 0:
-        return torch.ones(1, dtype=torch.float64)
-    root = math.sqrt(1 - q * q)
-    ratio, first = (1 - root) / q, 2 * teleport / root
-    # What is left out after the term K: first · ratio^(K + 1) / (1 − ratio).
-    last = math.ceil(math.log(exact / 2 * (1 - ratio) / first) / math.log(ratio)) if ratio > 0 else 1
-    last = max(8, 8 * math.ceil(last / 8))
-    terms = first * ratio ** torch.arange(last + 1, dtype=torch.float64)
+    ratio, first = _falling(teleport)
+    terms = first * ratio ** torch.arange(last_term(teleport, exact) + 1, dtype=torch.float64)
     terms[0] /= 2
     return terms
+
+
+def last_term(teleport: float, exact: float) -> int:
+    """The number K of the last of these coefficients.
+
+    Example:
+        >>> last_term(0.1, 1e-7), last_term(1.0, 1e-7), last_term(1e-4, 1e-7)
+        (40, 0, 1192)
+    """
+    ratio, first = _falling(teleport)
+    if ratio == 0:
+        return 0
+    # What is left out after the term K: first · ratio^(K + 1) / (1 − ratio).
+    last = math.log(exact / 2 * (1 - ratio) / first) / math.log(ratio)
+    return max(8, 8 * math.ceil(last / 8))
+
+
+def _falling(teleport: float) -> tuple[float, float]:
+    """How fast the coefficients fall, and twice the first of them."""
+    root = math.sqrt(teleport * (2 - teleport))  # √(1 − q²) without cancellation
+    return (1 - teleport) / (1 + root), 2 * teleport / root
 
 
 def dropout_at(model: nn.Module, site: Site | None) -> Dropout | None:
@@ -194,7 +212,13 @@ def _appnp(model: Any) -> Blueprint | None:
 
 
 def _ppnp(model: Any) -> Blueprint | None:
-    made = _perceptron(model, Middle.SERIES, Mixer.FIXED, fixed_hops(model).numel() - 1, {})
+    dtype = next(model.parameters()).dtype
+    # A solution that is asked for in less than full precision is another one.
+    loose = model.settings["tolerance"] is not None and model.settings["tolerance"] > default_tolerance(dtype)
+    terms = last_term(model.settings["teleport"], torch.finfo(dtype).eps)
+    if loose or terms > MOST_TERMS:
+        return None
+    made = _perceptron(model, Middle.SERIES, Mixer.FIXED, terms, {})
     return None if made is None else replace(made, basis=Basis.CHEBYSHEV)
 
 
