@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unspool import datasets, models, train
-from unspool.reproduce import machine, settings
+from unspool.reproduce import after, machine, settings
 from unspool.reproduce.bench import Bench
 from unspool.reproduce.causes import all_causes, causes_of
 from unspool.reproduce.corrupt import Kind, corrupt
@@ -154,6 +154,17 @@ def test_the_weights_of_the_selected_epoch_are_tested(tmp_path, monkeypatch):
     clean = [row for row in rows if row.variant == "noise after training 0 %"]
     assert [row.test_score for row in clean] == pytest.approx([run.best.test_score for run in runs], abs=1e-6)
     assert any(run.best.test_score != run.history[-1].test_score for run in runs)
+
+
+def test_long_training_tells_how_far_it_is(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(after, "EVERY", 0.0)
+    with bench(tmp_path, models=("AirGNN",), pace=Pace.QUICK, seeds=3) as some:
+        some.say = said.append
+        run_robust(some)
+    assert said[0] == "robust on cora: AirGNN, 6 networks, damaged after training"
+    assert [line.partition(",")[0] for line in said[1:]] == ["  1 of 3 networks", "  2 of 3 networks"] * 2
+    assert all(line.endswith("s left") for line in said[1:])
 
 
 def test_an_interrupted_network_is_no_result(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ propagation lets through: the case that the argument from the objective is about
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from unspool.reproduce.results import Record, read_rows
 from unspool.study import Row, Status, Trial
 from unspool.study.trial import Result
 
+#: Seconds between two lines about how training is getting on.
+EVERY = 15.0
 #: Ends the first part of the variants: ``features after training 30 %``.
 AFTER = "after training"
 
@@ -37,7 +40,7 @@ class _Trained:
 
 
 def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
-    """Train each setting on clean data, alone, and test it on every corruption; ``robust.csv`` is written model by model.
+    """Train each setting on clean data, alone, and test it on every corruption; ``robust.csv`` is written setting by setting.
 
     A setting that is there with all its seeds is not trained again; one that failed is tried again. Weights are not in the study, so
     nothing is new where only the study is read.
@@ -57,8 +60,10 @@ def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[st
         rows = [row for row in there if row.setting in wanted and row.seed < how["seeds"]]
         if missing and not bench.place.stored:
             bench.say(f"robust on {data.name}: {name}, {counted(len(missing), 'network')}, damaged {AFTER}")
-            rows += _tested(bench, data, missing, how)
-            bench.keep("robust", rows)
+            for setting in dict.fromkeys(_record(trial, data, "", None).setting for trial in missing):
+                some = [trial for trial in missing if _record(trial, data, "", None).setting == setting]
+                rows += _tested(bench, data, some, how)
+                bench.keep("robust", rows)
         found += rows
     return found
 
@@ -74,7 +79,12 @@ def _tested(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str,
     where = bench.place.device or ("cuda" if torch.cuda.is_available() else "cpu")
     bases = {scaled: data.row_normalised() if scaled else data for scaled in {t.normalise_rows for t in trials}}
     nets: list[_Trained] = []
-    for trial in trials:
+    began = said_at = time.monotonic()
+    for count, trial in enumerate(trials):
+        if count and time.monotonic() - said_at > EVERY:
+            said_at = time.monotonic()
+            left = (said_at - began) / count * (len(trials) - count)
+            bench.say(f"  {count} of {counted(len(trials), 'network')}, about {left:.0f} s left")
         try:
             nets.append(_train(trial, bases[trial.normalise_rows], where))
         except Exception as problem:  # as in a study, what fails by itself leaves the others alone

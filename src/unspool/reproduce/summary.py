@@ -122,7 +122,7 @@ def surpassed(rows: Sequence[Record], preset: str = "tuned") -> list[Against]:
         >>> from unspool.reproduce.results import example_record
         >>> found = surpassed([example_record(seed, preset="tuned") for seed in range(3)])[0]
         >>> found.paper, found.best, found.who
-        (84.15, 85.4, 'GRAND')
+        (84.15, 85.5, 'GCNII; GRAND 85.4')
     """
     published = read_settings("published")
     found: list[Against] = []
