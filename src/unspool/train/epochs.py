@@ -118,13 +118,26 @@ def on_stream(stream: Any, device: torch.device) -> Generator[None]:
         >>> with on_stream(None, torch.device("cpu")):
         ...     pass
     """
+    with own_stream(stream, device):
+        yield
+    if stream is not None:
+        torch.cuda.current_stream(device).wait_stream(stream)
+
+
+@contextlib.contextmanager
+def own_stream(stream: Any, device: torch.device) -> Generator[None]:
+    """The same, but nothing that is sent later waits for it: packs beside each other would stand one behind the other.
+
+    Example:
+        >>> with own_stream(None, torch.device("cpu")):
+        ...     pass
+    """
     if stream is None:
         yield
         return
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         yield
-    torch.cuda.current_stream(device).wait_stream(stream)
 
 
 @contextlib.contextmanager

@@ -66,3 +66,15 @@ class Ahead(Pack, Protocol):
     def end(self) -> NDArray[np.float64]:
         """Wait for what was begun, and give its numbers."""
         ...
+
+
+def check_ahead(epochs: int, most: int) -> int:
+    """The number of epochs, if their numbers can be kept on the device.
+
+    Example:
+        >>> check_ahead(25, 64)
+        25
+    """
+    if not 1 <= epochs <= most:
+        raise ValueError(f"{epochs} epochs ahead: a pack keeps the numbers of 1 to {most}")
+    return epochs

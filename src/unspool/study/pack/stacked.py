@@ -14,11 +14,10 @@ from torch.func import functional_call, vmap
 from torch.nn import functional
 
 from unspool.nn import Dropout
-from unspool.study.pack import Member
+from unspool.study.pack import Member, check_ahead
 from unspool.study.pack.adam import StackedAdam
 from unspool.study.pack.fixed import with_fixed_hops
-from unspool.study.pack.stream import check_ahead, own_stream
-from unspool.train.epochs import WARM_UP
+from unspool.train.epochs import WARM_UP, own_stream
 from unspool.train.loss import CrossEntropy, Loss
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.

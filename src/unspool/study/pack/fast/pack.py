@@ -16,12 +16,12 @@ from torch import Tensor
 
 from unspool.models.gcnii import IdentityMapping, logarithmic
 from unspool.ops.kernels.noise_cpu import limits
-from unspool.study.pack import Member
+from unspool.study.pack import Member, check_ahead
 from unspool.study.pack.fast.blueprint import Blueprint, Middle, Mixer, blueprint, dropout_at, fixed_hops
 from unspool.study.pack.fast.flows import FLOWS
 from unspool.study.pack.fast.state import RING, Shared, State
 from unspool.study.pack.stacked import decays
-from unspool.study.pack.stream import check_ahead, own_stream
+from unspool.train.epochs import own_stream
 from unspool.train.task import Task
 
 
