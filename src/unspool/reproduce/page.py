@@ -20,7 +20,7 @@ from unspool.reproduce.page_curves import depth, robust
 from unspool.reproduce.page_models import networks, trained
 from unspool.reproduce.page_others import heterophily, machine, searches
 from unspool.reproduce.page_readings import readings
-from unspool.reproduce.page_table2 import table2
+from unspool.reproduce.page_table2 import table2, whole_grid
 from unspool.reproduce.page_theory import claims, table1, table3
 from unspool.reproduce.results import Results, read
 from unspool.reproduce.summary import is_cut, whole
@@ -100,6 +100,7 @@ def page(found: Findings) -> Page:
         ("Table 2: accuracy, ours beside the paper's", table2(results.of("table2"), causes_in(results))),
         ("Cells that miss, and the readings that explain them", readings(results)),
         ("Beyond the paper: our best against published numbers", surpassed(results.of("table2"))),
+        ("The paper's grid, searched whole", whole_grid(results.of("grid"))),
         ("Figure 1: accuracy by depth", depth(results.of("depth"))),
         ("Robustness against damaged data", robust(results.of("robust"))),
         ("Heterophilous graphs", heterophily(results.of("heterophily"))),

@@ -55,6 +55,23 @@ def table2(rows: Sequence[Record], cause: Cause) -> list[Block]:
     return blocks
 
 
+def whole_grid(rows: Sequence[Record]) -> list[Block]:
+    """What the paper's own grid gives when every setting is run and validation chooses.
+
+    Example:
+        >>> whole_grid([])[0].markdown()
+        'Not run yet: unspool reproduce grid'
+    """
+    cells = choose(rows)
+    if not cells:
+        return [Paragraph(["Not run yet: unspool reproduce grid"])]
+    words = (
+        "Every setting of the grid that the paper names, on all seeds; the one with the highest mean validation score, beside the printed "
+        "cell. The paper's own choice among them need not be the same."
+    )
+    return [Paragraph([words]), grid(cells, "grid"), *answers_blocks(accuracy_answers(rows, "grid"), "grid")]
+
+
 def summary(cells: Sequence[Cell]) -> Paragraph:
     """How many of the 48 printed cells are met.
 
