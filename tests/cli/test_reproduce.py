@@ -70,7 +70,10 @@ def test_depth_answers_the_two_sentences(out):
 
 def test_robust_compares_twins(out):
     text = run(out, "robust", "--quick", "--models", "AirGNN,APPNP", "--most", "1")
-    assert "clean  features 30 %  noise 30 %  edges 30 %" in text
+    for kind in ("features", "noise", "edges"):
+        assert f"citeseer: test accuracy in per cent, damage: {kind}\n" in text
+        assert f"citeseer: test accuracy in per cent, damage: {kind} after training\n" in text
+    assert text.count("clean  30 %") == 6
     assert "AirGNN loses less than APPNP" in text
     assert "AirGNN (64)" in text
 

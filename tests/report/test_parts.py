@@ -56,6 +56,9 @@ def test_what_follows_an_underscore_stands_lower():
 
 
 def test_code_cannot_close_its_own_fence():
+    many = Code("\n".join(f"command {k} with many words of its own" for k in range(40)))
+    assert "command 39 with" in many.html()
+    assert "command 39 with" in many.markdown()
     text = Code("a\n```\nb").markdown()
     assert text.splitlines()[0] == text.splitlines()[-1] == "````"
 

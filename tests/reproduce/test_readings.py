@@ -378,3 +378,15 @@ def test_totals_of_the_docs_are_those_of_the_committed_results():
         f"at or above the printed mean on {['no', 'one', 'two', 'three', 'four', 'five', 'six'][len(above)]} of six sets"
         in page
     )
+
+
+def test_one_change_explains_before_two_and_before_chance():
+    low = [example_record(seed, test_score=0.80) for seed in range(3)]
+    names = {"last epoch": 0.829, "no bias, last epoch": 0.8324, "twice as many repetitions": 0.8324}
+    others = [
+        example_record(seed, experiment="readings", preset=name, test_score=score)
+        for name, score in names.items() for seed in range(3)
+    ]  # fmt: skip
+    assert explained(Results([*low, *others]))[0].by.first.preset == "last epoch"
+    assert explained(Results([*low, *others[3:]]))[0].by.first.preset == "no bias, last epoch"
+    assert explained(Results([*low, *others[6:]]))[0].by.first.preset == "twice as many repetitions"

@@ -15,13 +15,14 @@ from unspool.cli.study.file import columns, console_for
 from unspool.cli.study.screen import echo, span
 from unspool.models.preset_tables import DATASETS
 from unspool.reproduce import results
+from unspool.reproduce.after import AFTER
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.claims import Answer, accuracy_answers, counted
 from unspool.reproduce.depth import by_depth, depth_answers
 from unspool.reproduce.networks import read_networks
 from unspool.reproduce.page_models import ends, side
 from unspool.reproduce.readings import Explained, explained
-from unspool.reproduce.robust import robust_answers
+from unspool.reproduce.robust import damage, robust_answers
 from unspool.reproduce.settings import Scope
 from unspool.reproduce.summary import Compared, compared, surpassed, tally
 from unspool.reproduce.table1 import certified
@@ -227,13 +228,24 @@ def _depth(rows: Sequence[results.Record], console: Console, as_json: bool) -> N
     _echo_answers(answers) if as_json else _answers(answers, console)
 
 
+def _share(cell: Cell) -> float:
+    found = damage(cell.first.variant)
+    return 0.0 if found is None else found[1]
+
+
 def _robust(rows: Sequence[results.Record], console: Console, as_json: bool) -> None:
     cells = choose(rows, ("dataset", "variant", "model", "depth"))
-    for name in dict.fromkeys(cell.first.dataset for cell in cells):
-        if not as_json:
-            console.print(f"{name}: test accuracy in per cent on corrupted data")
-        here = [cell for cell in cells if cell.first.dataset == name]
-        _matrix(here, lambda cell: cell.first.variant if cell.first.variant else "clean", console, as_json, short=True)
+    if as_json:
+        _matrix(cells, lambda cell: cell.first.variant, console, as_json)
+    for name in [] if as_json else dict.fromkeys(cell.first.dataset for cell in cells):
+        told = [(cell, found) for cell in cells if cell.first.dataset == name and (found := damage(cell.first.variant))]
+        kinds = sorted({kind for _, (kind, _) in told if kind}, key=lambda kind: (AFTER in kind, kind))
+        for kind in kinds or [""]:
+            # Clean data belong to every kind of damage; after training each has its own.
+            here = [c for c, (k, _) in told if k == kind or (not k and AFTER not in kind)]
+            here.sort(key=_share)
+            console.print(f"{name}: test accuracy in per cent, {f'damage: {kind}' if kind else 'clean data'}")
+            _matrix(here, lambda cell: f"{_share(cell):g} %" if _share(cell) else "clean", console, False, short=True)
     answers = robust_answers(rows)
     _echo_answers(answers) if as_json else _answers(answers, console)
 

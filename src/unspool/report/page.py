@@ -80,7 +80,8 @@ class Code:
 
     def html(self) -> str:
         """Preformatted; scrolls in its box."""
-        return f'<pre tabindex="0"><code>{to_html(self.text)}</code></pre>'
+        lines = "\n".join(to_html(line) for line in self.text.splitlines())  # each as long as a text may be
+        return f'<pre tabindex="0"><code>{lines}</code></pre>'
 
     def markdown(self) -> str:
         """In a fence."""
@@ -250,7 +251,8 @@ def fenced(text: str) -> str:
     """
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{clean(text)}\n{fence}"
+    lines = "\n".join(clean(line) for line in text.splitlines())
+    return f"{fence}\n{lines}\n{fence}"
 
 
 def _kept(name: str) -> str:

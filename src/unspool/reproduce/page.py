@@ -162,7 +162,7 @@ def _lead(results: Results) -> str:
     sets, models = len({r.dataset for r in rows}), len({r.model for r in rows})
     return (
         "The tables and figures of Zhang and Zhao, Towards Understanding Graph Neural Networks: An Algorithm Unrolling "
-        f"Perspective (2022), run again: {len(rows):,} trials of {counted(models, 'model')} on "
+        f"Perspective (2022), run again: {len(rows):,} results of {counted(models, 'model')} on "
         f"{counted(sets, 'dataset')}. Colours say the same as the words beside them."
     )
 

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 from unspool.report import Block, Column, Folded, Mark, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
+from unspool.reproduce.after import AFTER
 from unspool.reproduce.claims import LEAST, Answer, Verdict, counted
 from unspool.reproduce.page_cells import called, signed
 
 _TONES = {Verdict.HOLDS: Tone.BETTER, Verdict.FAILS: Tone.WORSE, Verdict.OPEN: Tone.NEAR}
 
 
-def answers_blocks(answers: Sequence[Answer], name: str) -> list[Block]:
+def answers_blocks(answers: Sequence[Answer], name: str, what: str = "mean test accuracy") -> list[Block]:
     """A line for each claim, and every comparison behind a fold; nothing without answers.
 
     Args:
         answers: to any number of claims.
         name: what the comparisons are about, for the line that opens them.
+        what: whose difference is tested.
 
     Example:
         >>> answers_blocks([], "depth")
@@ -29,14 +31,14 @@ def answers_blocks(answers: Sequence[Answer], name: str) -> list[Block]:
     lines: list[Block] = [
         _counted(str(c.sentence), c.holds, c.fails, c.open, margins[c.sentence]) for c in counted(answers)
     ]
-    return [*lines, Folded(f"The paired tests behind this: {name}", [comparisons(answers, name)])]
+    return [*lines, Folded(f"The paired tests behind this: {name}", [comparisons(answers, name, what)])]
 
 
-def comparisons(answers: Sequence[Answer], name: str) -> Table:
+def comparisons(answers: Sequence[Answer], name: str, what: str = "mean test accuracy") -> Table:
     """One row for each comparison, with its interval and corrected p-value."""
     words = ("claim", "dataset", "first", "second")
-    heads = [*(Column(n, numbers=False) for n in words), "difference", "from", "to", "p (Holm)", "pairs"]
-    caption = f"Paired tests, {name}: difference of mean test accuracy in points, with its 95 % interval"
+    heads = [*(Column(n, numbers=False) for n in words), "difference", "95 % interval", "p (Holm)", "pairs"]
+    caption = f"Paired tests, {name}: difference of {what} in points, first less second"
     return Table(caption, [*heads, Column("the claim", numbers=False)], [_row(answer) for answer in answers])
 
 
@@ -54,7 +56,10 @@ def _row(answer: Answer) -> list[str | Shown]:
     found = answer.comparison
     p = found.p_value if found.corrected is None else found.corrected
     data, _, variant = answer.dataset.partition(" ")
-    points = [Shown(signed(100 * v), 100 * v) for v in (found.difference, found.low, found.high)]
+    low, high = (signed(100 * v) for v in (found.low, found.high))
+    points = [Shown(signed(100 * found.difference), 100 * found.difference), Shown(f"{low} to {high}", 100 * found.low)]
+    if AFTER in answer.sentence:  # which the claim says already
+        variant = variant.replace(f" {AFTER}", "")
     where = " ".join(filter(None, (called(data), variant)))
     numbers = [*points, Shown("< 0.0001" if p < 1e-4 else f"{p:.2g}", p), Shown(str(found.n), float(found.n))]
     told = "too few pairs" if found.n < LEAST else answer.verdict.value

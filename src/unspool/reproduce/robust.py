@@ -7,6 +7,7 @@ alike, and after they have been trained on clean data (``after.py``).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,12 +35,13 @@ def run_robust(bench: Bench) -> list[Record]:
             data = bench.data(name)
             if data is None:
                 continue
-            chosen = chosen_settings(bench, "robust", data, bench.scope.kinds("robust"), "paper", how["seeds"]).chosen
+            found = chosen_settings(bench, "robust", data, bench.scope.kinds("robust"), "paper", how["seeds"])
+            chosen = found.chosen
             trials = [*chosen.values(), *_converged(chosen, how)]
             rows: list[Record] = []
             for kind, share in variants(how) if "always" in how["when"] else []:
                 rows += _trained(bench, data, trials, kind, share, how)
-            bench.keep("robust", rows)
+            bench.keep("robust", rows, found.searches)
             kept += rows
             if "after" in how["when"]:
                 kept += run_after(bench, data, trials, how)
@@ -61,6 +63,19 @@ def variants(how: dict[str, Any]) -> list[tuple[Kind, int]]:
 def variant(kind: Kind, share: int) -> str:
     """A corruption in words; nothing for clean data."""
     return f"{kind.value} {share} %" if share else ""
+
+
+def damage(variant: str) -> tuple[str, float] | None:
+    """What a variant says: which kind of damage, and how many per cent; None if it says neither.
+
+    Example:
+        >>> damage("features 30 %"), damage(""), damage("shuffled")
+        (('features', 30.0), ('', 0.0), None)
+    """
+    if not variant:
+        return "", 0.0
+    found = re.fullmatch(r"(.+?)\s+(\d+(?:\.\d+)?)\s*%", variant)
+    return None if found is None else (found.group(1), float(found.group(2)))
 
 
 def _converged(chosen: dict[str, Trial], how: dict[str, Any]) -> list[Trial]:
@@ -86,7 +101,9 @@ def _trained(
             seeds = range(draw, how["seeds"], draws)
             items = [Item(replace(trial, seed=seed), "paper") for trial in mine for seed in seeds]
             done = bench.train("robust", corrupt(base, kind, share / 100, draw), items, variant(kind, share))
-            rows += [one.record for one in done]
+            # Rows were scaled before the damage, which the trial does not know.
+            scaled = {"rows": "normalised"} if normalise else {}
+            rows += [replace(one.record, settings={**one.record.settings, **scaled}) for one in done]
     seeds = Counter((row.model, row.depth) for row in rows)  # a draw may be missing in a run that was cut off
     return [row for row in rows if seeds[row.model, row.depth] == how["seeds"]]
 

@@ -1,7 +1,7 @@
 """Two networks that differ in one thing: whether far-off rows count by their length or by its square.
 
-Both learn the weight λ of the fidelity in every layer, on the same perceptron with the same graph term. So what one loses less
-than the other on corrupted data is due to the ℓ2,1 norm alone; AirGNN and APPNP differ in more than that.
+Both learn the weight λ of the fidelity in every layer, on the same perceptron with the same graph term; AirGNN and APPNP differ in more
+than that. Their settings are searched for each of them, as for every model, so depth and rates may differ.
 """
 
 from __future__ import annotations
