@@ -89,3 +89,15 @@ def test_a_set_is_counted(name):
     assert record["splits"] == list(held.recorded)
     assert held.hash in text
     assert ", ".join(held.classes) in text
+
+
+def test_presets_tell_what_is_decayed_and_what_is_searched():
+    ugdgnn, ppnp = (ask("models", name) for name in ("ugdgnn", "ppnp"))
+    assert "0.0005" in ugdgnn
+    assert "gate" not in ugdgnn  # one number for all groups
+    assert "prints no settings" not in ugdgnn
+    assert "first 0.005" in ppnp  # of the official settings: the first layer alone
+    assert (
+        "The paper prints no settings of PPNP: its rows are where a search over decay, dropout, rate, teleport begins"
+        in ppnp
+    )

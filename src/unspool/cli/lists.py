@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def _one_model(kind: type[models.Model], record: dict[str, Any], console: Consol
     for setting, value in record["settings"].items():
         table.add_row(setting, str(value["default"]), ", ".join(value["choices"]))
     console.print(table)
+    searched: set[str] = set()
     presets = Table("preset", "set", "settings", "rate", "decay", "epochs")
     for where in ("cora", "citeseer", "pubmed", "cs", "physics", "photo", "arxiv"):
         for which in ("paper", "official"):
@@ -50,10 +52,24 @@ def _one_model(kind: type[models.Model], record: dict[str, Any], console: Consol
                 how = models.preset(kind, where, which)
             except ValueError:
                 continue
+            searched |= set(how.search)
             settings = ", ".join(f"{k} {v}" for k, v in how.settings.items())
-            decay = ", ".join(f"{k} {v:g}" for k, v in how.decay.items() if v)
-            presets.add_row(which, where, settings, f"{how.rate:g}", decay, str(how.epochs))
+            presets.add_row(which, where, settings, f"{how.rate:g}", _decays(how.decay), str(how.epochs))
     console.print(presets)
+    if searched:
+        console.print(
+            f"The paper prints no settings of {kind.__name__}: its rows are where a search over {', '.join(sorted(searched))} "
+            "begins, as `unspool reproduce table2` makes it",
+            soft_wrap=True, markup=False,
+        )  # fmt: skip
+
+
+def _decays(decay: Mapping[str, float]) -> str:
+    """One number where all groups of parameters have it, else those that are decayed."""
+    filled = {name: value for name, value in decay.items() if value}
+    if set(filled) >= {"first", "linear", "convolution", "gate"} and len(set(filled.values())) == 1:
+        return f"{decay['first']:g}"
+    return ", ".join(f"{name} {value:g}" for name, value in filled.items()) or "0"
 
 
 def _choices(kind: type[models.Model], default: Any) -> list[str]:
