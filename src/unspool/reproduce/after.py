@@ -55,13 +55,15 @@ def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[st
         ]  # fmt: skip
         whole = Counter(row.setting for row in there if row.seed < how["seeds"])
         done = {setting for setting, count in whole.items() if count == how["seeds"] * len(names)}
-        missing = [trial for trial in own if _record(trial, data, "", None).setting not in done]
-        wanted = {_record(trial, data, "", None).setting for trial in own} & done
-        rows = [row for row in there if row.setting in wanted and row.seed < how["seeds"]]
+        settings: dict[Any, list[Trial]] = {}
+        for trial in own:
+            settings.setdefault(_record(trial, data, "", None).setting, []).append(trial)
+        missing = [some for setting, some in settings.items() if setting not in done]
+        rows = [row for row in there if row.setting in settings.keys() & done and row.seed < how["seeds"]]
         if missing and not bench.place.stored:
-            bench.say(f"robust on {data.name}: {name}, {counted(len(missing), 'network')}, damaged {AFTER}")
-            for setting in dict.fromkeys(_record(trial, data, "", None).setting for trial in missing):
-                some = [trial for trial in missing if _record(trial, data, "", None).setting == setting]
+            many = counted(sum(map(len, missing)), "network")
+            bench.say(f"robust on {data.name}: {name}, {many}, damaged {AFTER}")
+            for some in missing:
                 rows += _tested(bench, data, some, how)
                 bench.keep("robust", rows)
         found += rows
@@ -76,8 +78,9 @@ def _variants(how: dict[str, Any]) -> list[tuple[Kind, int, str]]:
 
 
 def _tested(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
+    """The seeds of one setting, trained and then damaged."""
     where = bench.place.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    bases = {scaled: data.row_normalised() if scaled else data for scaled in {t.normalise_rows for t in trials}}
+    base = data.row_normalised() if trials[0].normalise_rows else data
     nets: list[_Trained] = []
     began = said_at = time.monotonic()
     for count, trial in enumerate(trials):
@@ -86,20 +89,18 @@ def _tested(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str,
             left = (said_at - began) / count * (len(trials) - count)
             bench.say(f"  {count} of {counted(len(trials), 'network')}, about {left:.0f} s left")
         try:
-            nets.append(_train(trial, bases[trial.normalise_rows], where))
+            nets.append(_train(trial, base, where))
         except Exception as problem:  # as in a study, what fails by itself leaves the others alone
             said = f"{trial.name} on {data.name}: {type(problem).__name__}: {problem}"
             bench.failed = list(dict.fromkeys([*bench.failed, said]))
         else:
             bench.trained += 1
-    whole = _whole(nets, how["seeds"])
     rows: list[Record] = []
-    for kind, share, variant in _variants(how):
+    for kind, share, variant in _variants(how) if len(nets) == len(trials) else []:  # all seeds or none
         for draw in range(min(how["draws"], how["seeds"])):
-            for scaled, base in bases.items():
-                mine = [n for n in whole if n.trial.normalise_rows is scaled and n.trial.seed % how["draws"] == draw]
-                provide = study.Provider(corrupt(base, kind, share / 100, draw), where)
-                rows += [_record(n.trial, data, variant, _score(n, provide)) for n in mine]
+            provide = study.Provider(corrupt(base, kind, share / 100, draw), where)
+            mine = [net for net in nets if net.trial.seed % how["draws"] == draw]
+            rows += [_record(net.trial, data, variant, _score(net, provide)) for net in mine]
     return rows
 
 
@@ -114,12 +115,6 @@ def _train(trial: Trial, base: Dataset, where: str) -> _Trained:
         best.epoch, len(run.history), best.train_loss, best.valid_loss, best.valid_score, best.test_score, run.reason, run.seconds
     )  # fmt: skip
     return _Trained(trial, model.eval(), result)
-
-
-def _whole(nets: Sequence[_Trained], seeds: int) -> list[_Trained]:
-    """Networks of settings that have all their seeds."""
-    keys = [replace(net.trial, seed=0).key("") for net in nets]
-    return [net for net, key in zip(nets, keys, strict=True) if keys.count(key) == seeds]
 
 
 @torch.no_grad()

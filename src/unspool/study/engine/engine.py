@@ -220,18 +220,16 @@ class _Engine:
             full = isinstance(problem, torch.OutOfMemoryError | MemoryError)
             self.packs = [one for one in self.packs if one is not running]
             crowded = full and bool(self.packs)  # others have the memory: it may fit when they have ended
-            if crowded:
-                pass
-            elif alike not in self.single and not full:
+            if not full and alike not in self.single:
                 why = " ".join(str(problem).split())[:200]
                 _LOG.warning(
                     "%s goes on one by one: its pack broke (%s: %s)", first.trial.name, type(problem).__name__, why
                 )
                 self.single.add(alike)
                 self.slots[alike] = 1
-            elif len(unfinished) > 1:
+            elif len(unfinished) > 1 and not crowded:
                 self.slots[alike] = max(len(running) // 2, 1)
-            else:
+            elif not crowded:
                 self._fail(unfinished.pop(), problem)
             # A pack has room for its deepest: they come first again, as they were sorted.
             place = {trial: k for k, trial in enumerate(order)}
