@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types rooms kernels clean
+.PHONY: demo test release-check lint types rooms kernels clean
 
 demo: $(STAMP)
 	$(BIN)/unspool train --seeds 10 --out out/citeseer
@@ -15,6 +15,10 @@ demo: $(STAMP)
 
 test: $(STAMP) lint types rooms
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The slow checks, whole: thousands of generated cases where `make test` runs some.
+release-check: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests
 
 # One thread per process: two processes with two threads each on two cores spend their time waiting for one another.
 lint: $(STAMP)

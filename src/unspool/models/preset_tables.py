@@ -93,7 +93,7 @@ UNSTATED: tuple[str, ...] = (
     "GCNII: teleport 0.1, θ = log(0.5/l + 1)",
     "JKNet: the linear sum, square W on the hidden channels",
     "AirGNN (not run in the paper): residual 0.5",
-    "UGDGNN: propagation on class channels, γ starts at 1/K, ζ at 0.8, weights Glorot; ξ = 1 − ζ (stated)",
+    "UGDGNN: propagation on class channels, γ starts at 1/K, ζ at 0.8, the encoder from Glorot weights, W uniform; ξ = 1 − ζ (stated)",
 )
 
 
