@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 import unspool as us
 from unspool.cli.place import check_folder
+from unspool.cli.terminal import Terminal
 from unspool.files import write_whole
 
 
@@ -37,7 +37,7 @@ class Scene:
 
 def run(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path) -> None:
     """Unroll, print, train, draw."""
-    console = Console()
+    console = Terminal(highlight=True)
     check_writable(out)
     check_drawing()
     scene = make_scene(nodes, noise, seed)
@@ -53,7 +53,7 @@ def run(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path
     console.print(
         f"the same network with its own α in each layer, trained on 40 other noise draws: error {scene.error(h):.4f}\n"
     )
-    console.print(f"[dim]{learnt.read_back(scene.graph)}[/]", soft_wrap=True)
+    console.print(f"{learnt.read_back(scene.graph)}", style="dim", soft_wrap=True)
     draw(scene, x, trace, exact, h, objective, out)
     console.print(f"picture: {out}", soft_wrap=True)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import torch
 
 from unspool import datasets
 from unspool.cli.source import said_in_options
 from unspool.cli.tables import check_table, write_table
+from unspool.cli.terminal import echo
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
@@ -85,11 +85,11 @@ def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised) -> None:
     moved = float((found.signal - x).square().mean().sqrt())
     facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "out": str(order.out)}  # fmt: skip
     if order.as_json:
-        click.echo(json.dumps(facts))
+        echo(json.dumps(facts))
         return
     by = "by hand" if order.weight is not None else f"by {'GCV' if order.choose == 'gcv' else 'SURE'}"
     noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
-    click.echo(f"{graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
-    click.echo(
+    echo(f"{graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
+    echo(
         f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {order.out}"
     )

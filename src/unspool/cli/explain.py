@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import torch
 
 from unspool.cli.demo import check_drawing, check_writable
 from unspool.cli.predict import check_fits
 from unspool.cli.recall import recall
 from unspool.cli.source import Source, said_in_options
+from unspool.cli.terminal import echo
 from unspool.datasets import Dataset
 from unspool.explain import Against, Explanation, Outputs, explain, find_node, plot
 from unspool.models.folder import load_trained
@@ -42,13 +42,13 @@ def run(
         plot(found, out, top=top)
     if as_json:
         facts = {"data": held.name, "notes": notes, "picture": None if out is None else str(out)}
-        click.echo(json.dumps({**found.record(top), **facts}, ensure_ascii=False))
+        echo(json.dumps({**found.record(top), **facts}, ensure_ascii=False))
         return
     for note in notes:
-        click.echo(f"note: {note}", err=True)
-    click.echo(found.describe(top))
+        echo(f"note: {note}", err=True)
+    echo(found.describe(top))
     if out is not None:
-        click.echo(f"\npicture: {out}")
+        echo(f"\npicture: {out}")
 
 
 def explained(model: Any, held: Dataset, node: str, target: str | None, against: str | None) -> Explanation:

@@ -9,12 +9,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.table import Table
 
 from unspool import datasets, models
 from unspool.cli.source import said_in_options
+from unspool.cli.terminal import Terminal, echo
 from unspool.cli.wish import model_called
 
 
@@ -24,9 +24,9 @@ def show_models(name: str | None, as_json: bool) -> None:
     records = [_model_record(kind) for kind in chosen]
     if as_json:
         for record in records:
-            click.echo(json.dumps(record, ensure_ascii=False))
+            echo(json.dumps(record, ensure_ascii=False))
         return
-    console = Console(highlight=False)
+    console = Terminal()
     if name is None:
         table = Table("model", "minimises", "how")
         for record in records:
@@ -38,7 +38,8 @@ def show_models(name: str | None, as_json: bool) -> None:
 
 
 def _one_model(kind: type[models.Model], record: dict[str, Any], console: Console) -> None:
-    console.print(f"[bold]{record['model']}[/]  {record['about']}\nminimises  {record['objective']}", soft_wrap=True)
+    console.print(record["model"], style="bold", end="")
+    console.print(f"  {record['about']}\nminimises  {record['objective']}", soft_wrap=True)
     console.print(f"{record['reading']}\n", soft_wrap=True)
     table = Table("setting", "default", "choices")
     for setting, value in record["settings"].items():
@@ -60,7 +61,7 @@ def _one_model(kind: type[models.Model], record: dict[str, Any], console: Consol
         console.print(
             f"The paper prints no settings of {kind.__name__}: its rows are where a search over {', '.join(sorted(searched))} "
             "begins, as `unspool reproduce table2` makes it",
-            soft_wrap=True, markup=False,
+            soft_wrap=True,
         )  # fmt: skip
 
 
@@ -106,13 +107,13 @@ def show_datasets(name: str | None, data: Path | None, as_json: bool) -> None:
     entries = datasets.catalogue(data)
     if as_json:
         for entry in entries:
-            click.echo(json.dumps({"name": entry.name, "about": entry.about, "where": entry.where}))
+            echo(json.dumps({"name": entry.name, "about": entry.about, "where": entry.where}))
         return
     table = Table("name", "what it is")
     table.add_column("where", overflow="fold")
     for entry in entries:
         table.add_row(entry.name, entry.about, entry.where)
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(table)
     console.print("unspool datasets NAME counts what is in it; --data DIR or UNSPOOL_DATA says where raw files lie")
 
@@ -124,20 +125,20 @@ def _one_dataset(name: str, data: Path | None, as_json: bool) -> None:
     if as_json:
         values = {k: v for k, v in vars(count).items() if isinstance(v, int | float | str)}
         split = None if found.split is None else {"name": found.split.name, "hash": found.split.hash}
-        click.echo(
+        echo(
             json.dumps(
                 {"name": found.name, "hash": found.hash, **values, "split": split, "splits": list(found.recorded)}
             )
         )
         return
-    click.echo(f"{found}\n")
+    echo(f"{found}\n")
     for key, value in vars(count).items():
         if isinstance(value, int | float):
-            click.echo(
+            echo(
                 f"{key.replace('_', ' '):24} {value:.4g}"
                 if isinstance(value, float)
                 else f"{key.replace('_', ' '):24} {value}"
             )
-    click.echo(f"{'classes':24} {', '.join(found.classes)}")
-    click.echo(f"{'splits in the files':24} {', '.join(found.recorded) if found.recorded else 'none'}")
-    click.echo(f"{'content':24} {found.hash}")
+    echo(f"{'classes':24} {', '.join(found.classes)}")
+    echo(f"{'splits in the files':24} {', '.join(found.recorded) if found.recorded else 'none'}")
+    echo(f"{'content':24} {found.hash}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from unspool.cli.report import report_
 from unspool.cli.reproduce import reproduce
 from unspool.cli.sentence import sentence
 from unspool.cli.study import study
+from unspool.cli.terminal import echo
 from unspool.refusal import Refusal
 
 
@@ -80,7 +82,7 @@ def verify(seed: int, trials: int, as_json: bool) -> None:
 
     def line(certificate: Certificate) -> None:
         record = asdict(certificate) | {"verdict": certificate.verdict.value, "expected": certificate.expected.value}
-        click.echo(json.dumps(record, ensure_ascii=False))
+        echo(json.dumps(record, ensure_ascii=False))
 
     if as_json:
         found = certify(seed, trials, watch=line)
@@ -135,23 +137,28 @@ def _end_gently() -> None:
 def main() -> None:
     """Run the command line; a refusal is one sentence, not a traceback."""
     _end_gently()
+    for stream in (sys.stdout, sys.stderr):  # a pipe that knows no Greek gets escapes, not a traceback
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         # Trap: without standalone mode click gives the code of an Exit back instead of raising it.
         code = cli(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as problem:
-        problem.show()
+        said = io.StringIO()
+        problem.show(said)
+        echo(said.getvalue().rstrip("\n"), err=True)
         sys.exit(problem.exit_code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except (Refusal, ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError) as problem:
-        said = sentence(problem)
-        if said is None or os.environ.get("UNSPOOL_TRACEBACK"):
+        line = sentence(problem)
+        if line is None or os.environ.get("UNSPOOL_TRACEBACK"):
             raise
-        click.echo(f"unspool: {said}", err=True)
+        echo(f"unspool: {line}", err=True)
         sys.exit(2)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from unspool import datasets
 from unspool.cli.recall import recall
 from unspool.cli.source import NO_SPLIT, Source
 from unspool.cli.tables import check_table, write_table
+from unspool.cli.terminal import echo
 from unspool.models import Model
 from unspool.models.folder import CARD, load_trained
 
@@ -29,7 +29,7 @@ def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_
     check_fits(models[0], data, checkpoint)
     chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     output = _output(models, data, device, card)
     columns = _columns(output, card)
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
@@ -161,13 +161,13 @@ def _say(
         right = [table["prediction"][i] == data.classes[int(labels[i])] for i in known.tolist()]
         found["accuracy_on_known"] = sum(right) / len(right)
     if as_json:
-        click.echo(json.dumps(found))
+        echo(json.dumps(found))
         return
     mean = "" if len(models) == 1 else f", averaged over {len(models)} seeds"
-    click.echo(f"{data.name}: predicted {found['nodes']} nodes{mean}")
+    echo(f"{data.name}: predicted {found['nodes']} nodes{mean}")
     if "accuracy_on_known" in found:
         seen = " (training nodes included)" if only == "all" else ""
-        click.echo(
+        echo(
             f"{100 * found['accuracy_on_known']:.1f} % of the {known.numel()} nodes with a known label are predicted as such{seen}"
         )
-    click.echo(f"written: {out}")
+    echo(f"written: {out}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from unspool.cli.place import check_folder
+from unspool.cli.terminal import echo
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -41,4 +42,4 @@ def report_(folder: Path, out: Path, markdown: Path | None, latex: Path | None, 
     report(folder, out, markdown=markdown, latex=latex, trials=trials)
     for name, file in (("page", out), ("Markdown", markdown), ("LaTeX", latex)):
         if file is not None:
-            click.echo(f"{name}: {file} ({file.stat().st_size / 1e6:.2f} MB)")
+            echo(f"{name}: {file} ({file.stat().st_size / 1e6:.2f} MB)")

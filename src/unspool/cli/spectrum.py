@@ -9,12 +9,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import torch
 
 from unspool import datasets
 from unspool.cli.demo import check_drawing, check_writable
+from unspool.cli.terminal import echo
 from unspool.graph import Graph
 from unspool.models.folder import load_trained
 from unspool.refusal import Refusal
@@ -36,18 +36,18 @@ def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
     h = response(model, graph)
     name = type(model).__name__
     if as_json:
-        click.echo(json.dumps(record(name, str(model.objective), h, out), ensure_ascii=False))
+        echo(json.dumps(record(name, str(model.objective), h, out), ensure_ascii=False))
     else:
-        click.echo(f"{name} minimises  {model.objective}\n")
+        echo(f"{name} minimises  {model.objective}\n")
         if graph is not None:
-            click.echo("\n".join([f"{graph}", *(f"note: {note}" for note in graph.notes), ""]))
-        click.echo(f"{h}\n")
+            echo("\n".join([f"{graph}", *(f"note: {note}" for note in graph.notes), ""]))
+        echo(f"{h}\n")
         if h.hops is not None:
-            click.echo("\n".join(hop_lines(h)) + "\n")
+            echo("\n".join(hop_lines(h)) + "\n")
     x = None if graph is None else noise(model, h, graph)
     plot(model, graph, x, out, title=short(f"{name}: {model.objective}"), known=h)
     if not as_json:
-        click.echo(f"picture: {out}")
+        echo(f"picture: {out}")
 
 
 def noise(model: Any, h: Response, graph: Graph) -> torch.Tensor:

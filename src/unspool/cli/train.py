@@ -17,6 +17,7 @@ from unspool.cli.place import check_folder
 from unspool.cli.progress import Screen
 from unspool.cli.seed import Order, finished, train_seed
 from unspool.cli.source import Source
+from unspool.cli.terminal import Terminal, echo
 from unspool.cli.wish import Job, Wish, prepare
 from unspool.models.checkpoint import check_device
 from unspool.models.preset_tables import printed_accuracy
@@ -25,7 +26,7 @@ from unspool.train.epochs import SMALL
 
 def run(wish: Wish, source: Source, order: Order) -> None:
     """Train the model for every seed, print and keep the results."""
-    console = Console(highlight=False, quiet=order.as_json or order.quiet, soft_wrap=True)
+    console = Terminal(quiet=order.as_json or order.quiet, soft_wrap=True)
     check_device(order.device)
     check_folder(order.out)
     job = prepare(wish, source)
@@ -96,7 +97,7 @@ def _summary(job: Job, order: Order, scores: list[float], seconds: float, consol
     report = None if order.no_report else _report(job, order, printed)
     if order.as_json:
         record = {"event": "summary", "score": name, "test_mean": mean / unit, "test_std": None if spread is None else spread / unit, "seeds": len(scores), "seconds": seconds, "paper_percent": printed, "report": None if report is None else str(report)}  # fmt: skip
-        click.echo(json.dumps(record))
+        echo(json.dumps(record))
         return
     own = "" if job.as_printed else ", under its own settings"
     paper = f"; the paper prints {printed[0]:.2f} ± {printed[1]:.2f} (ten repetitions{own})" if printed else ""

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from unspool.cli.terminal import Terminal
 from unspool.theory import CLAIMS, Certificate, Verdict
 from unspool.theory import verify as certify
 
 
 def show(seed: int, trials: int) -> list[Certificate]:
     """Test every claim behind a progress bar, then print the table and the count."""
-    console = Console()
+    console = Terminal(highlight=True)
     if not console.is_terminal:
-        console = Console(width=140)  # a file has no width of its own
+        console = Terminal(highlight=True, width=140)  # a file has no width of its own
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("testing claims", total=len(CLAIMS))
         found = certify(seed, trials, watch=lambda c: progress.advance(task))
-    console.print(_table(found, trials))
+    console.print(_table(found, trials), markup=True)
     console.print(
         "error: the largest deviation where a claim should hold; "
         "gap: the size of the counter-example, or of the claim without its condition."
     )
     wrong = [c for c in found if not c.as_stated]
     for certificate in wrong:
-        console.print(f"[bold red]not as documented[/]: {certificate}")
+        console.print(f"[bold red]not as documented[/]: {certificate}", markup=True)
     console.print(
         f"{len(found) - len(wrong)} of {len(found)} claims end as documented (docs/equations.md, docs/errata.md)."
     )

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 
 from unspool import study
+from unspool.cli.terminal import Terminal
 from unspool.study import Access, Row, Status, Store
 
 #: So wide are lists where no terminal says how wide it is.
@@ -22,8 +23,8 @@ FAILURES = 5
 
 def console_for(quiet: bool = False) -> Console:
     """A console that keeps lists in one piece where the output goes into a file or a pipe."""
-    plain = Console(highlight=False, quiet=quiet, soft_wrap=True)
-    return plain if sys.stdout.isatty() else Console(highlight=False, quiet=quiet, soft_wrap=True, width=WIDE)
+    plain = Terminal(quiet=quiet, soft_wrap=True)
+    return plain if sys.stdout.isatty() else Terminal(quiet=quiet, soft_wrap=True, width=WIDE)
 
 
 def rows_of(file: Path, dataset: str | None = None) -> list[Row]:

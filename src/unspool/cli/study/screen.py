@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from unspool import study
+from unspool.cli import terminal
 from unspool.cli.progress import JSON_EVERY, LINE_EVERY
 
 
@@ -132,7 +132,7 @@ def _short(value: Any) -> str:
 
 def echo(record: Mapping[str, Any]) -> None:
     """Print one JSON line; what is no number is null, since NaN is no JSON."""
-    click.echo(json.dumps(_finite(record), ensure_ascii=False))
+    terminal.echo(json.dumps(_finite(record), ensure_ascii=False))
 
 
 def _finite(value: Any) -> Any:
