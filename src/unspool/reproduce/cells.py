@@ -19,7 +19,7 @@ class Cell:
     Example:
         >>> from unspool.reproduce.results import example_record
         >>> cell = choose([example_record(seed) for seed in range(5)])[0]
-        >>> cell.text, cell.printed, round(cell.difference, 2), cell.met
+        >>> cell.text, cell.printed, cell.difference, cell.met
         ('83.00 ± 0.32', (83.24, 0.5), -0.24, True)
     """
 
@@ -58,16 +58,19 @@ class Cell:
 
     @property
     def difference(self) -> float:
-        """Ours less theirs, in points; NaN where nothing is printed."""
-        return math.nan if self.printed is None else self.mean - self.printed[0]
+        """Ours less theirs in points, of means rounded as they are printed, so that the three numbers of a row agree with each
+        other; NaN where nothing is printed, or ours is no number."""
+        if self.printed is None or math.isnan(self.mean):
+            return math.nan
+        return round(round(self.mean, 2) - self.printed[0], 2) + 0.0  # no -0.0
 
     @property
     def met(self) -> bool | None:
         """Whether ours is within one printed standard deviation of theirs, or above; None where nothing is printed.
 
-        Means are compared as they are printed, with two digits.
+        The one place that decides it, for the terminal and the page. Runs that diverged have not met it.
         """
-        return None if self.printed is None else round(self.difference, 2) >= -self.printed[1]
+        return None if self.printed is None else self.difference >= -self.printed[1]
 
     @property
     def group(self) -> Best:

@@ -36,7 +36,7 @@ class Standing(Enum):
 
 
 def gap(cell: Cell) -> float | None:
-    """Ours less the paper's, of numbers rounded as printed, so that those on a page agree with each other.
+    """Ours less the paper's (:attr:`Cell.difference`); None where there is none.
 
     Example:
         >>> from unspool.reproduce.cells import choose
@@ -44,9 +44,7 @@ def gap(cell: Cell) -> float | None:
         >>> gap(choose([example_record(seed) for seed in range(5)])[0])
         -0.24
     """
-    if cell.printed is None or math.isnan(cell.mean):
-        return None
-    return round(round(cell.mean, 2) - cell.printed[0], 2) + 0.0
+    return None if math.isnan(cell.difference) else cell.difference
 
 
 def standing(cell: Cell) -> Standing | None:
@@ -58,12 +56,11 @@ def standing(cell: Cell) -> Standing | None:
         >>> standing(choose([example_record(seed) for seed in range(5)])[0])
         <Standing.WITHIN: 'within 1 std'>
     """
-    found = gap(cell)
-    if found is None or cell.printed is None:
+    if cell.printed is None or cell.met is None:
         return None
-    if abs(found) <= cell.printed[1]:
-        return Standing.WITHIN
-    return Standing.ABOVE if found > 0 else Standing.BELOW
+    if not cell.met:
+        return Standing.BELOW
+    return Standing.ABOVE if cell.difference > cell.printed[1] else Standing.WITHIN
 
 
 def place(name: str, order: Sequence[str]) -> tuple[int, str]:
