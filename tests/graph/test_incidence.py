@@ -185,3 +185,81 @@ def test_refusals_are_true(name):
         assert laplacian[2].tolist() == [0, 0, 1, 0]  # a difference operator vanishes on a lonely node
     else:
         assert float((laplacian - laplacian.T).abs().max()) > 0.1
+
+
+# -- the law, over everything -----------------------------------------------------------------------------------------
+
+SHAPES = {
+    "chain 0→1→2, 0→3": lambda **how: Graph.from_edges([[0, 1, 0], [1, 2, 3]], 5, **how),
+    "cycle": lambda **how: Graph.from_edges([[0, 1, 2], [1, 2, 0]], 3, **how),
+    "weighted": lambda **how: Graph.from_edges([[0, 1, 2, 2], [1, 2, 0, 3]], 4, [0.5, 2.0, 1.0, 3.0], **how),
+    "with a loop": lambda **how: Graph.from_edges([[0, 1, 1], [1, 1, 2]], 3, [1.0, 0.3, 2.0], **how),
+    "dense": lambda **how: Graph.from_dense(undirected(), **how),
+    "path": us.graph.path,
+    "ring": us.graph.ring,
+    "star": us.graph.star,
+    "complete": us.graph.complete,
+    "no edges": lambda **how: Graph.from_edges([[], []], nodes=3, **how),
+    "one node": lambda **how: Graph.from_edges([[], []], nodes=1, **how),
+}
+
+
+def every_graph():
+    for name, make in SHAPES.items():
+        sized = (lambda m: lambda **how: m(5, **how))(make) if make.__module__ == "unspool.graph.shapes" else make
+        for normalise in Normalisation:
+            for loops in (0, 1.0):
+                ways = [{}] if make.__module__ == "unspool.graph.shapes" else [{}, {"symmetrise": True}]
+                for way in ways:
+                    told = f"{name}, {normalise.value}, loops {loops}, {way}"
+                    made = sized(normalise=normalise, loops=loops, **way).to(torch.float64)
+                    yield told, made
+                    yield f"{told}, relaxed", made.relaxed()
+
+
+EVERY = dict(every_graph())
+
+
+def or_refused(ask):
+    try:
+        return ask()
+    except Refusal as refusal:
+        assert len(str(refusal)) > 20
+        return None
+
+
+@pytest.mark.parametrize("told", EVERY)
+def test_b_transposed_b_is_the_laplacian_of_that_graph_or_refused(told):
+    graph = EVERY[told]
+    b = or_refused(graph.incidence)
+    if b is not None:
+        b = matrix(b)
+        assert close(b.T @ b, matrix(graph.laplacian()))
+        assert edge_list(graph).shape[1] == b.shape[0]
+    else:
+        assert or_refused(lambda: edge_list(graph)) is None
+
+
+@pytest.mark.parametrize("told", EVERY)
+def test_frequencies_are_those_of_the_laplacian_or_refused(told):
+    graph = EVERY[told]
+    found = or_refused(lambda: us.graph.frequencies(graph))
+    if found is not None:
+        expected = torch.linalg.eigvals(matrix(graph.laplacian()))
+        assert float(expected.imag.abs().max()) == 0.0
+        assert torch.allclose(found, expected.real.sort().values, atol=1e-7)  # eigvals loses digits at repeated ones
+        assert abs(graph.largest_frequency - float(found[-1])) < 1e-9
+    else:
+        assert or_refused(lambda: graph.largest_frequency) is None
+    density = or_refused(lambda: us.graph.spectral_density(graph, points=51, degree=20))
+    if density is not None:
+        assert found is not None
+        assert float(found[-1]) <= 2 * graph.scale + 1e-9
+        assert abs(density.mass(0.0, float(density.edges[-1])) - 1) < 0.05
+
+
+def test_the_law_meets_both_ends():
+    kept = [told for told, graph in EVERY.items() if or_refused(graph.incidence) is not None]
+    assert len(kept) > 40
+    assert len(EVERY) - len(kept) > 40
+    assert sum("relaxed" in told for told in kept) > 10

@@ -5,7 +5,7 @@ from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
 from unspool.graph.shapes import complete, grid, path, ring, sensor, star
 from unspool.graph.signal import check_input
-from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, spectral_density
+from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
 
 __all__ = [
     "Density",
@@ -20,6 +20,7 @@ __all__ = [
     "path",
     "ring",
     "sensor",
+    "smoother_of",
     "spectral_density",
     "star",
 ]

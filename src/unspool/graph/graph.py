@@ -18,6 +18,11 @@ from unspool.ops.operator import Operator
 from unspool.ops.spmm import spmm
 from unspool.refusal import Refusal
 
+_NOT_NORMALISED = (
+    "this graph is not normalised, so I − A, which models put in the place of its Laplacian, is not BᵀB; "
+    "build it with Normalisation.SYMMETRIC"
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
@@ -63,7 +68,7 @@ class Graph:
     names: tuple[Hashable, ...] | None
     _exact: Operator  # the same in float64 on the CPU, so that a change of dtype starts from full precision
     _exact_smoother: Operator | None
-    _no_laplacian: str | None  # why BᵀB = I − A fails here
+    _no_laplacian: str | None  # why BᵀB = L fails here, on relaxed graphs too
 
     # -- making ----------------------------------------------------------------------------------------------------
 
@@ -226,6 +231,11 @@ class Graph:
             raise Refusal(self._no_laplacian)
         return self.smoother
 
+    def require_incidence(self) -> None:
+        """A refusal that says why this graph has no B with BᵀB = L; a relaxed graph has L = I − A and, mostly, no such B."""
+        if self._no_laplacian is not None:
+            raise Refusal(self._no_laplacian)
+
     def relaxed(self) -> Graph:
         """The same graph with I − A standing in for BᵀB, so that layers written for undirected graphs run on it.
 
@@ -241,7 +251,10 @@ class Graph:
         """
         if self.smoother is self.operator and self.scale == 1.0:
             return self
-        return _replaced(self, smoother=self.operator, scale=1.0, _exact_smoother=self._exact, _no_laplacian=None)
+        why = (
+            _NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian
+        )  # I − A is not BᵀB: there is no such B
+        return _replaced(self, smoother=self.operator, scale=1.0, _exact_smoother=self._exact, _no_laplacian=why)
 
     # -- using -----------------------------------------------------------------------------------------------------
 
@@ -285,7 +298,7 @@ class Graph:
         return _replaced(self, operator=operator, smoother=smoother)
 
     def incidence(self) -> Operator:
-        """The oriented incidence matrix B of shape (edges, nodes), with BᵀB = L.
+        """The oriented incidence matrix B of shape (edges, nodes), with BᵀB = L; refused where there is none.
 
         Example:
             >>> import torch, unspool as us
@@ -293,6 +306,10 @@ class Graph:
             >>> b = graph.incidence().to_dense()
             >>> torch.allclose(b.T @ b, torch.eye(5, dtype=torch.float64) - graph.to_dense())
             True
+            >>> us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3).relaxed().incidence()
+            Traceback (most recent call last):
+                ...
+            unspool.refusal.Refusal: this graph is directed, so no Laplacian BᵀB exists ...
         """
         return self._incidence
 

@@ -19,7 +19,7 @@ def edge_list(graph: Graph) -> Tensor:
         tensor([[0, 1],
                 [1, 2]])
     """
-    graph.require_laplacian()
+    graph.require_incidence()
     row, col = graph.operator.rows(), graph.operator.forward.col.long()
     upper = row < col
     return torch.stack([row[upper], col[upper]])

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from unspool.graph.graph import Graph
+from unspool.graph.normalise import Normalisation
+from unspool.ops.operator import Operator
 from unspool.ops.spmm import spmm
 from unspool.refusal import Refusal
 
@@ -40,6 +42,25 @@ class Density:
         return scale * torch.sin(angle) * (torch.pi / self.frequency.numel())
 
 
+def smoother_of(graph: Graph) -> Operator:
+    """S with L = scale · (I − S) and its spectrum in [−1, 1], or a refusal: other graphs have no frequencies.
+
+    Example:
+        >>> import unspool as us
+        >>> us.graph.smoother_of(us.graph.path(3, normalise=us.Normalisation.NONE).relaxed())
+        Traceback (most recent call last):
+            ...
+        unspool.refusal.Refusal: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it with symmetrise=True and Normalisation.SYMMETRIC
+    """
+    smoother = graph.require_laplacian()
+    if not smoother.symmetric or (graph.normalisation is Normalisation.NONE and smoother is graph.operator):
+        raise Refusal(
+            "I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; "
+            "build it with symmetrise=True and Normalisation.SYMMETRIC"
+        )
+    return smoother
+
+
 def frequencies(graph: Graph) -> Tensor:
     """All eigenvalues of the Laplacian in rising order, exactly (float64).
 
@@ -61,7 +82,7 @@ def frequencies_and_modes(graph: Graph) -> tuple[Tensor, Tensor]:
             f"exact eigenvalues of {graph.nodes} nodes need a dense matrix; use spectral_density(graph) (limit {LARGEST_EXACT})"
         )
     exact = graph.to("cpu").to(torch.float64)
-    smoother = exact.require_laplacian().to_dense()
+    smoother = smoother_of(exact).to_dense()
     value, mode = torch.linalg.eigh(exact.scale * (torch.eye(graph.nodes, dtype=torch.float64) - smoother))
     return value, mode
 
@@ -74,7 +95,7 @@ def largest_frequency(graph: Graph) -> float:
 
     exact = graph.to("cpu").to(torch.float64)
     start = np.random.default_rng(0).standard_normal(graph.nodes)  # a seeded start: same graph, same number
-    smallest = eigsh(exact.require_laplacian().to_scipy(), k=1, which="SA", return_eigenvectors=False, v0=start)
+    smallest = eigsh(smoother_of(exact).to_scipy(), k=1, which="SA", return_eigenvectors=False, v0=start)
     return exact.scale * float(1.0 - smallest[0])
 
 
@@ -112,7 +133,7 @@ def spectral_density(graph: Graph, points: int = 201, degree: int = 80, probes: 
 
 
 def _moments(graph: Graph, degree: int, probes: int, seed: int) -> Tensor:
-    smoother = graph.require_laplacian()
+    smoother = smoother_of(graph)
     generator = torch.Generator().manual_seed(seed)
     sign = torch.randint(0, 2, (graph.nodes, probes), generator=generator).to(graph.dtype) * 2 - 1
     sign = sign.to(graph.device)

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.graph import Graph, check_input
+from unspool.graph import Graph, check_input, smoother_of
 from unspool.ops.operator import Operator
 from unspool.ops.polynomial import Basis
 from unspool.ops.spmm import spmm
-from unspool.spectral.reading import Hops, evaluating, graph_for, propagation_of, read, smoother_of
+from unspool.spectral.reading import Hops, evaluating, graph_for, propagation_of, read
 from unspool.spectral.response import modes_of
 from unspool.unroll import Implicit, Unrolled
 

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Problem
 from unspool.algorithm.exact import check_strictly_convex
-from unspool.graph import Graph, Normalisation, ring
+from unspool.graph import Graph, ring
 from unspool.objective import Given, QuadraticTerm, Stencil
-from unspool.ops.operator import Operator
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
 from unspool.unroll import Implicit, Polynomial, Unrolled
@@ -82,25 +81,6 @@ def graph_for(network: Any, graph: Graph) -> Graph:
             f"graph is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)"
         )
     return graph if propagation_of(network) is network else graph.relaxed()
-
-
-def smoother_of(graph: Graph) -> Operator:
-    """S with L = scale · (I − S) and its spectrum in [−1, 1], or a refusal: other graphs have no frequencies.
-
-    Example:
-        >>> import unspool as us
-        >>> smoother_of(us.graph.path(3, normalise=us.Normalisation.NONE).relaxed())
-        Traceback (most recent call last):
-            ...
-        unspool.refusal.Refusal: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it with symmetrise=True and Normalisation.SYMMETRIC
-    """
-    smoother = graph.require_laplacian()
-    if not smoother.symmetric or (graph.normalisation is Normalisation.NONE and smoother is graph.operator):
-        raise Refusal(
-            "I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; "
-            "build it with symmetrise=True and Normalisation.SYMMETRIC"
-        )
-    return smoother
 
 
 @contextmanager

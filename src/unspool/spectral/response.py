@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.graph import Graph, frequencies_and_modes
+from unspool.graph import Graph, frequencies_and_modes, smoother_of
 from unspool.objective import Stencil
 from unspool.objective.channel import Map, rank
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
 from unspool.spectral.basis import PolynomialBasis, evaluate
-from unspool.spectral.reading import Hops, Minimiser, graph_for, propagation_of, read, smoother_of, width_of
+from unspool.spectral.reading import Hops, Minimiser, graph_for, propagation_of, read, width_of
 
 
 class Response(ABC):
