@@ -10,6 +10,7 @@ import torch
 import unspool as us
 from unspool import Graph, Normalisation, Refusal
 from unspool.graph import frequencies, frequencies_and_modes, spectral_density, spectrum
+from unspool.ops.operator import Operator
 
 BARE = {"loops": 0, "normalise": Normalisation.NONE}
 
@@ -90,12 +91,49 @@ def test_frequencies_lie_between_zero_and_twice_the_scale(name):
         lambda: us.graph.sensor(600, normalise=Normalisation.NONE)[0],
         lambda: us.graph.ring(700, loops=0),
         lambda: us.graph.star(520, **BARE),
+        lambda: Graph.from_edges([[], []], nodes=600),
+        lambda: us.graph.complete(501),
     ],
 )
 def test_largest_frequency_of_large_graphs_is_the_exact_one(make):
     graph = make()
     assert graph.nodes > 500
-    assert graph.largest_frequency == pytest.approx(float(frequencies(graph)[-1]), rel=1e-9)
+    assert graph.largest_frequency == pytest.approx(float(frequencies(graph)[-1]), rel=1e-9, abs=1e-12)
+
+
+CROWDED = {
+    "path": lambda n: (us.graph.path(n, **BARE), 2 - 2 * math.cos(math.pi * (n - 1) / n)),
+    "ring": lambda n: (us.graph.ring(n), 4 / 3 - (n % 2) * (2 / 3) * (1 - math.cos(math.pi / n))),
+    "ring without loops": lambda n: (us.graph.ring(n, loops=0), 2 - (n % 2) * (1 - math.cos(math.pi / n))),
+    "ladder": lambda n: (us.graph.grid(2, n, **BARE), 2 + 2 - 2 * math.cos(math.pi * (n - 1) / n)),
+    "star": lambda n: (us.graph.star(n, **BARE), float(n)),
+}
+
+
+class Counting:
+    """A matrix that counts its products."""
+
+    def __init__(self, held):
+        self.held, self.products = held, 0
+
+    def __matmul__(self, x):
+        self.products += 1
+        return self.held @ x
+
+
+@pytest.mark.parametrize("nodes", [900, 10_001])
+@pytest.mark.parametrize("steps", [40, spectrum.STEPS])
+@pytest.mark.parametrize("name", list(CROWDED))
+def test_crowded_eigenvalues_are_bounded_from_above_in_bounded_work(name, steps, nodes, monkeypatch):
+    graph, true = CROWDED[name](nodes)
+    seen = []
+    whole = Operator.to_scipy
+    monkeypatch.setattr(Operator, "to_scipy", lambda self: seen.append(Counting(whole(self))) or seen[-1])
+    monkeypatch.setattr(spectrum, "STEPS", steps)
+    found = spectrum.largest_frequency(graph)
+    assert 0 < seen[0].products <= steps
+    assert true * (1 - 1e-9) <= found <= 2 * graph.scale
+    assert found <= true * (1.002 if steps > 100 else 1.3)
 
 
 @pytest.mark.parametrize("how", [{}, {"loops": 0}, BARE])

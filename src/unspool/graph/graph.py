@@ -220,7 +220,7 @@ class Graph:
 
     @functools.cached_property
     def largest_frequency(self) -> float:
-        """The largest eigenvalue of the Laplacian (computed once, by Lanczos on large graphs)."""
+        """The largest eigenvalue of the Laplacian, on large graphs perhaps a little more and never less (computed once)."""
         from unspool.graph.spectrum import largest_frequency
 
         return largest_frequency(self)

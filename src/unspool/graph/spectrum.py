@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ from unspool.refusal import Refusal
 
 #: Above this many nodes a dense eigendecomposition takes minutes and gigabytes.
 LARGEST_EXACT = 5000
+#: So many products Lanczos' method may take, and how probable it may be that its bound is too low.
+STEPS, CHANCE = 500, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +91,48 @@ def frequencies_and_modes(graph: Graph) -> tuple[Tensor, Tensor]:
 
 
 def largest_frequency(graph: Graph) -> float:
-    """The largest eigenvalue of the Laplacian."""
+    r"""The largest eigenvalue of the Laplacian, or a number slightly above it where the eigenvalues crowd.
+
+    Exact on small graphs. On others Lanczos' method runs from a random start. It ends when the answer stands to ten digits,
+    or after :data:`STEPS` products, since on chains and rings it would need as many as there are nodes. Then the answer is
+    raised to what it cannot exceed (Kuczyński and Woźniakowski, 1992: after k steps on n nodes the found value is short by
+    a share of more than ε with a probability of at most :math:`1.648 \sqrt n\, e^{-\sqrt\varepsilon (2k - 1)}`, here
+    :data:`CHANCE`), so that a step size made from it is never too long.
+
+    Example:
+        >>> import unspool as us
+        >>> 2.0 - 1e-12 <= us.graph.path(20_000, loops=0).largest_frequency <= 2.0
+        True
+    """
     if graph.nodes <= 500:
         return float(frequencies(graph)[-1])
-    from scipy.sparse.linalg import eigsh
-
     exact = graph.to("cpu").to(torch.float64)
-    start = np.random.default_rng(0).standard_normal(graph.nodes)  # a seeded start: same graph, same number
-    smallest = eigsh(smoother_of(exact).to_scipy(), k=1, which="SA", return_eigenvectors=False, v0=start)
-    return exact.scale * float(1.0 - smallest[0])
+    smoother: Any = smoother_of(exact).to_scipy()
+    now = np.random.default_rng(0).standard_normal(graph.nodes)  # a seeded start: same graph, same number
+    now, before = now / np.linalg.norm(now), np.zeros(graph.nodes)
+    diagonal, beside, top, miss = list[float](), [0.0], 0.0, 1.0
+    while len(diagonal) < STEPS:
+        new = now - smoother @ now - beside[-1] * before
+        diagonal.append(float(now @ new))
+        new -= diagonal[-1] * now
+        beside.append(float(np.linalg.norm(new)))
+        ended = beside[-1] < 1e-12  # the start was made of so few modes
+        if ended or len(diagonal) % 20 == 0:
+            top, miss = _ritz(diagonal, beside)
+        if ended or miss < 1e-10:
+            return exact.scale * min(top + miss, 2.0)
+        before, now = now, new / beside[-1]
+    short = (np.log(1.648 * np.sqrt(graph.nodes) / CHANCE) / (2 * STEPS - 1)) ** 2
+    return exact.scale * min(top / (1.0 - short), 2.0)
+
+
+def _ritz(diagonal: list[float], beside: list[float]) -> tuple[float, float]:
+    """The largest eigenvalue of Lanczos' tridiagonal matrix, and how far it is at most from one of the graph's."""
+    from scipy.linalg import eigh_tridiagonal
+
+    last = len(diagonal) - 1
+    value, vector = eigh_tridiagonal(diagonal, beside[1:-1], select="i", select_range=(last, last))
+    return float(value[0]), beside[-1] * abs(float(vector[-1, 0]))
 
 
 def spectral_density(graph: Graph, points: int = 201, degree: int = 80, probes: int = 16, seed: int = 0) -> Density:
