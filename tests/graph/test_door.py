@@ -2,6 +2,7 @@
 
 import gc
 
+import numpy
 import pytest
 import torch
 
@@ -61,6 +62,47 @@ def test_a_change_through_a_view_is_seen():
     graph_of(edges, 4)
     edges[0][2:3].fill_(0)
     assert float(graph_of(edges, 4).to_dense()[2, 0]) > 0
+
+
+def through_data(edges, array):
+    edges.data[:, 2:] = torch.tensor([[0, 3], [3, 0]])
+
+
+def through_numpy(edges, array):
+    array[:, 2:] = [[0, 3], [3, 0]]
+
+
+def by_other_data(edges, array):
+    edges.data = torch.tensor([[0, 3], [3, 0]])
+
+
+def in_place(edges, array):
+    edges[:, 2:] = torch.tensor([[0, 3], [3, 0]])
+
+
+@pytest.mark.parametrize("change", [through_data, through_numpy, by_other_data, in_place])
+def test_every_change_is_seen(change):
+    """The law: the answer is that of the list at hand."""
+    array = pairs().numpy().copy()
+    edges, model = torch.from_numpy(array), us.models.SGC(2, 2)
+    x = torch.randn(4, 2)
+    before = model(x, edges)
+    change(edges, array)
+    after = model(x, edges)
+    assert torch.equal(after, model(x, edges.clone()))
+    assert not torch.equal(after, before)
+
+
+@pytest.mark.parametrize("change", ["numpy", "data"])
+def test_changed_weights_are_seen(change):
+    array = numpy.ones(4)
+    edges, weights = pairs(), torch.from_numpy(array)
+    graph_of(edges, 3, weights)
+    if change == "numpy":
+        array[:2] = 5.0
+    else:
+        weights.data[:2] = 5.0
+    assert torch.equal(graph_of(edges, 3, weights).to_dense(), us.Graph.from_edges(edges, 3, weights).to_dense())
 
 
 @pytest.mark.parametrize("which", [0, 1])

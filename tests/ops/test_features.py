@@ -3,6 +3,7 @@
 import gc
 import pickle
 
+import numpy as np
 import pytest
 import scipy.sparse
 import torch
@@ -98,6 +99,25 @@ def test_a_change_in_place_is_seen(layout):
     assert torch.equal(before.to_dense(), DENSE)
     (x._values() if layout == "coo" else x.values()).mul_(2.0)  # through a view of its entries
     assert torch.equal(features_of(x).to_dense(), 4 * DENSE)
+
+
+@pytest.mark.parametrize("change", ["numpy", "data"])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_a_change_behind_the_version_counter_is_seen(layout, change):
+    array = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    values = torch.from_numpy(array)
+    if layout == "coo":
+        index = torch.tensor([[0, 1, 2], [0, 1, 2]])
+        x = torch.sparse_coo_tensor(index, values, (3, 3), check_invariants=False, is_coalesced=True)
+    else:
+        make = torch.sparse_csr_tensor if layout == "csr" else torch.sparse_csc_tensor
+        x = make(torch.arange(4), torch.arange(3), values, (3, 3), check_invariants=False)
+    features_of(x)
+    if change == "numpy":
+        array[0] = 9.0
+    else:
+        (x._values() if layout == "coo" else x.values()).data[0] = 9.0
+    assert float(features_of(x).to_dense()[0, 0]) == float(x.to_dense()[0, 0]) == 9.0
 
 
 def test_the_dead_are_forgotten():

@@ -10,16 +10,17 @@ import torch
 from torch import Tensor
 
 from unspool.graph.graph import Graph
+from unspool.ops.remember import copies, unchanged
 
-#: Graphs made from edge lists that are still alive, by the ids of the tensors: (references, versions, graph).
-_MADE: dict[tuple[Any, ...], tuple[tuple[Any, ...], tuple[int, ...], Graph]] = {}
+#: Graphs made from edge lists that are still alive, by the ids of the tensors: (references, what they held, graph).
+_MADE: dict[tuple[Any, ...], tuple[tuple[Any, ...], tuple[Tensor, ...], Graph]] = {}
 
 
 def graph_of(graph: Any, nodes: int, edge_weight: Any = None, dtype: torch.dtype | None = None) -> Graph:
     """A graph as it is; an ``edge_index`` normalised as GCN does, and remembered as long as the tensor lives.
 
-    A list that was changed in place (its version counter tells) or is used with another number of nodes is read anew, so
-    the answer is always that of the list at hand.
+    A list that was changed since, by whatever way, or is used with another number of nodes is read anew, so the answer is
+    always that of the list at hand.
 
     Args:
         graph: a :class:`Graph`, or integers of shape (2, edges).
@@ -53,17 +54,16 @@ def graph_of(graph: Any, nodes: int, edge_weight: Any = None, dtype: torch.dtype
     if weighted and edge_weight.requires_grad:
         raise TypeError("edge_weight requires gradients, but graphs hold fixed weights; detach it")
     parts = (graph, edge_weight) if weighted else (graph,)
-    if any(p.is_inference() for p in parts):  # they have no version counter
-        return _read(graph, nodes, edge_weight, dtype)
     name = (*(id(p) for p in parts), nodes, dtype)
-    versions = tuple(p._version for p in parts)
     known = _MADE.get(name)
-    if known is not None and known[1] == versions and all(r() is p for r, p in zip(known[0], parts, strict=True)):
+    alive = known is not None and all(r() is p for r, p in zip(known[0], parts, strict=True))
+    if known is not None and alive and unchanged(parts, known[1]):
         return known[2]
     with torch.inference_mode(False):  # what is remembered must be of use in training too
-        made = _read(graph, nodes, edge_weight, dtype)
+        kept = copies(parts)  # Trap: what is read is what is kept, even if the list changes meanwhile
+        made = _read(kept[0], nodes, kept[1] if weighted else None, dtype)
     references = tuple(weakref.ref(p, lambda _: _MADE.pop(name, None)) for p in parts)
-    _MADE[name] = (references, versions, made)
+    _MADE[name] = (references, kept, made)
     return made
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unspool.ops.dropout import drop_entries
 from unspool.ops.operator import Csr, Operator, row_of_entry
+from unspool.ops.remember import copies, unchanged
 from unspool.ops.spmm import spmm
 
 
@@ -121,14 +122,14 @@ class SparseFeatures:
         )
 
 
-#: Features made from sparse tensors that are still alive: (weak reference, version, features) by id.
-_MADE: dict[int, tuple[weakref.ref[Tensor], int, SparseFeatures]] = {}
+#: Features made from sparse tensors that are still alive: (weak reference, what they held, features) by id.
+_MADE: dict[int, tuple[weakref.ref[Tensor], tuple[Tensor, ...], SparseFeatures]] = {}
 
 
 def features_of(x: Any) -> Tensor | SparseFeatures:
     """Dense tensors as they are; torch sparse tensors as :class:`SparseFeatures`, prepared once per tensor.
 
-    A tensor that was changed in place since (its version counter tells) is read anew.
+    A tensor that was changed since is read anew.
 
     Example:
         >>> import torch
@@ -144,13 +145,21 @@ def features_of(x: Any) -> Tensor | SparseFeatures:
         raise TypeError(
             "x is sparse and requires gradients, but sparse features are constants; detach it, or give it dense"
         )
-    if x.is_inference():  # has no version counter
-        return SparseFeatures.from_tensor(x)
-    known = _MADE.get(id(x))
-    if known is not None and known[0]() is x and known[1] == x._version:
+    parts, name = _parts(x), id(x)
+    known = _MADE.get(name)
+    if known is not None and known[0]() is x and len(parts) == len(known[1]) and unchanged(parts, known[1]):
         return known[2]
     with torch.inference_mode(False):  # what is remembered must be of use in training too
+        kept = copies(parts)
         made = SparseFeatures.from_tensor(x)
-    name = id(x)
-    _MADE[name] = (weakref.ref(x, lambda _: _MADE.pop(name, None)), x._version, made)
+    _MADE[name] = (weakref.ref(x, lambda _: _MADE.pop(name, None)), kept, made)
     return made
+
+
+def _parts(x: Tensor) -> tuple[Tensor, ...]:
+    """The plain tensors that a sparse one is made of."""
+    if x.layout is torch.sparse_coo:
+        return x._indices(), x._values()
+    if x.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return x.ccol_indices(), x.row_indices(), x.values()
+    return x.crow_indices(), x.col_indices(), x.values()
