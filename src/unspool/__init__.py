@@ -37,6 +37,7 @@ from unspool.objective import (
     Fidelity,
     Fixed,
     Given,
+    Kind,
     Learnable,
     LowRank,
     NonNegative,
@@ -113,7 +114,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "Diagonal", "EdgeSmoothness",
     "Exact", "Fidelity", "Fixed", "From", "Given", "GradientDescent", "Graph", "HopNetwork", "Implicit", "Input", "InverseLipschitz",
-    "Learnable", "LowRank", "NonNegative", "Normalisation", "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient",
+    "Kind", "Learnable", "LowRank", "NonNegative", "Normalisation", "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient",
     "QuadraticTerm", "ReadBack", "Refusal", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
     "Stencil", "Stored", "Symmetric", "Term", "Trace", "Unrolled", "Zero", "algorithm", "graph", "minimise", "objective", "ops",
     "propagate", "read_back_hops", "unroll",

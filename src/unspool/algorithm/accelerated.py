@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, times
+from unspool.objective import Kind
 from unspool.objective.coefficient import as_coefficient
 
 
@@ -30,6 +31,7 @@ class Accelerated(SteppedAlgorithm):
         True
     """
 
+    handles = (Kind.SMOOTH, Kind.PROXIMABLE)
     momentum: Any = None
 
     def __post_init__(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from unspool.algorithm.fused import FusedStep
-from unspool.objective import Coefficient, Fixed, Given, Objective, channel, check_proximable
+from unspool.objective import Coefficient, Fixed, Given, Kind, Objective, Term, channel, check_proximable
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Leaf, as_coefficient
 from unspool.refusal import Refusal
@@ -97,11 +97,16 @@ class Algorithm(ABC):
 
     Write ``advance`` with ``+``, ``-``, ``*`` and the methods of :class:`Problem` only, and linear problems are lowered to
     a single polynomial of the graph without a further line. A field ``step`` is the step size η.
+
+    A rule that asks for proximal operators says so beside its ``advance``: ``handles = (Kind.SMOOTH, Kind.PROXIMABLE)``.
+    Without that line it is given smooth terms only.
     """
 
-    def check(self, objective: Objective) -> None:
-        """Refuse an objective that the rule does not fit, naming the term."""
-        check_proximable(objective)
+    #: The kinds of terms that ``advance`` takes into account; an ``advance`` written anew without it handles smooth ones.
+    handles: ClassVar[Any] = (Kind.SMOOTH,)
+
+    def check(self, objective: Objective) -> None:  # noqa: B027 - most rules have nothing to add to check_fit
+        """Refuse an objective that the rule does not fit for reasons of its own, naming the term."""
 
     def begin(self, h: Any) -> State:
         """The state before the first step, with the iterate first."""
@@ -159,10 +164,45 @@ def times(h: Any, factor: Map) -> Any:
     return h * factor if isinstance(h, Tensor) else h.mapped(factor)
 
 
-def require_smooth(algorithm: Algorithm, objective: Objective) -> None:
-    """Refuse terms without a gradient."""
-    for term in objective.proximable_terms:
-        raise Refusal(f"{algorithm.name} needs a gradient, but {term.name} has none; use ProximalGradient()")
+def handled_kinds(algorithm: Algorithm) -> tuple[Kind, ...]:
+    """The kinds of terms that a rule takes into account: those it states beside its ``advance`` or below.
+
+    What a parent states holds for the parent's ``advance``. A subclass that writes its own may have left something out.
+    """
+    for cls in type(algorithm).__mro__:
+        if "handles" in vars(cls):
+            stated = algorithm.handles
+            kinds = (stated,) if isinstance(stated, Kind) else stated
+            if not isinstance(kinds, tuple | list | set | frozenset) or not all(isinstance(k, Kind) for k in kinds):
+                raise TypeError(f"{algorithm.name}.handles is {stated!r}: expected kinds, such as (Kind.SMOOTH,)")
+            return tuple(kinds)
+        if "advance" in vars(cls):
+            break
+    return (Kind.SMOOTH,)
+
+
+def check_fit(algorithm: Algorithm, objective: Objective) -> None:
+    """Refuse an objective that an algorithm cannot minimise, naming the term. Nothing runs before this has passed."""
+    algorithm.check(objective)
+    kinds = handled_kinds(algorithm)
+    for term, kind in zip(objective.terms, objective.kinds, strict=True):
+        if kind not in kinds:
+            raise Refusal(_not_handled(algorithm, kinds, term, kind))
+    check_proximable(objective)
+
+
+def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind: Kind) -> str:
+    if kind != Kind.PROXIMABLE:
+        known = " and ".join(k.name for k in kinds)
+        return (
+            f"{algorithm.name} handles {known} terms, but {term.name} is {kind.name}; use an algorithm that handles it"
+        )
+    way = "use ProximalGradient()"
+    if not type(algorithm).__module__.startswith("unspool."):
+        way += (
+            f", or state handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE) if {algorithm.name}.advance calls problem.prox"
+        )
+    return f"{algorithm.name} needs a gradient, but {term.name} has none; {way}"
 
 
 def require_quadratic(algorithm: Algorithm, objective: Objective) -> None:

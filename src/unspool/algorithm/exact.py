@@ -8,9 +8,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State
+from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit
 from unspool.graph import Graph, check_input
-from unspool.objective import INITIAL, Given, Objective, QuadraticTerm, Term, Values, as_objective, require_symmetric
+from unspool.objective import (
+    INITIAL,
+    Given,
+    Kind,
+    Objective,
+    QuadraticTerm,
+    Term,
+    Values,
+    as_objective,
+    require_symmetric,
+)
 from unspool.objective.channel import Map, rank
 from unspool.ops.solve import default_tolerance
 from unspool.refusal import Refusal
@@ -37,6 +47,7 @@ class Exact(Algorithm):
         True
     """
 
+    handles = (Kind.SMOOTH, Kind.PROXIMABLE)
     tolerance: float | None = None
     limit: int = 10_000
 
@@ -46,7 +57,6 @@ class Exact(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """A minimiser must exist and depend on X."""
-        super().check(objective)
         check_minimiser(objective)
 
     def advance(self, state: State, problem: Problem) -> State:
@@ -68,13 +78,18 @@ def minimise(
     """
     objective = as_objective(objective)
     check_input(x, graph)
-    Exact(tolerance).check(objective)
+    check_fit(Exact(tolerance), objective)
     with torch.no_grad():
         return solve(Problem(objective, Given(x, graph, values)), x, tolerance, 10_000)
 
 
 def check_minimiser(objective: Objective) -> None:
-    """Refuse objectives that have no minimiser worth computing, judged by their form alone."""
+    """Refuse objectives that have no minimiser worth computing, or none that the solvers find, judged by their form alone."""
+    for term, kind in zip(objective.terms, objective.kinds, strict=True):
+        if kind not in Exact.handles:
+            raise Refusal(
+                f"the exact minimiser is found for smooth and proximable terms, but {term.name} is {kind.name}; unroll steps"
+            )
     for term in objective.smooth_terms:
         require_symmetric(term)
     if not any(term.uses_input for term in objective.terms):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_smooth
-from unspool.objective import Objective
+from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +22,6 @@ class GradientDescent(SteppedAlgorithm):
         >>> net.hops(us.graph.ring(4)).numpy().round(2)
         array([0.1 , 0.09, 0.81], dtype=float32)
     """
-
-    def check(self, objective: Objective) -> None:
-        """Every term needs a gradient."""
-        require_smooth(self, objective)
 
     def advance(self, state: State, problem: Problem) -> State:
         """H − η ∇f(H)."""

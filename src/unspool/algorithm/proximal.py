@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm
+from unspool.objective import Kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,8 @@ class ProximalGradient(SteppedAlgorithm):
         >>> net(torch.eye(4), us.graph.ring(4)).shape
         torch.Size([4, 4])
     """
+
+    handles = (Kind.SMOOTH, Kind.PROXIMABLE)
 
     def advance(self, state: State, problem: Problem) -> State:
         """prox(H − η ∇f(H), η)."""

@@ -1,6 +1,7 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
 from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
+from unspool.objective.kind import Kind, kind_of
 from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric
 from unspool.objective.objective import Objective, as_objective, check_proximable
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
@@ -18,6 +19,7 @@ __all__ = [
     "Fidelity",
     "Fixed",
     "Given",
+    "Kind",
     "Leaf",
     "Learnable",
     "LowRank",
@@ -39,5 +41,6 @@ __all__ = [
     "Values",
     "as_objective",
     "check_proximable",
+    "kind_of",
     "require_symmetric",
 ]

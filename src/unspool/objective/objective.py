@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from unspool.graph import Graph
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Leaf, Values
+from unspool.objective.kind import Kind
 from unspool.objective.term import (
     Given,
     ProximableTerm,
@@ -19,6 +20,7 @@ from unspool.objective.term import (
     SmoothTerm,
     Stencil,
     Term,
+    checked_kind,
     stencil_gradient,
     stencil_lipschitz,
 )
@@ -29,7 +31,15 @@ from unspool.refusal import Refusal
 class Objective:
     r"""A graph signal denoising problem :math:`\min_H \sum_t \text{term}_t(H)`, eq. (2) of the paper.
 
-    Made by adding terms; prints as maths; answers what it is.
+    Made by adding terms; prints as maths; answers what it is. Every term is exactly one kind, smooth or proximable, which is
+    decided here, so that none can be dropped or counted twice later.
+
+    Attributes:
+        terms: the summands.
+        note: printed behind the formula, where it needs a word.
+        kinds: the kind of each term, in order.
+        smooth_terms: those that enter through their gradient.
+        proximable_terms: those that enter through their proximal operator.
 
     Example:
         >>> import torch, unspool as us
@@ -48,29 +58,41 @@ class Objective:
     """
 
     terms: tuple[Term, ...]
-    note: str = ""  # printed behind the formula, where it needs a word
+    note: str = ""
+    kinds: tuple[Kind, ...] = field(init=False)
+    smooth_terms: tuple[SmoothTerm, ...] = field(init=False)
+    proximable_terms: tuple[ProximableTerm, ...] = field(init=False)
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError(
+            f"{cls.__name__} inherits from Objective, which is a plain sum and would lose what it adds; subclass Term instead"
+        )
+
+    def __post_init__(self) -> None:
+        terms = tuple(self.terms)
+        if not terms:
+            raise Refusal("an objective needs at least one term, such as Fidelity(0.1)")
+        kinds = tuple(checked_kind(term) for term in terms)
+        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "kinds", kinds)
+        object.__setattr__(self, "smooth_terms", self.of_kind(Kind.SMOOTH))
+        object.__setattr__(self, "proximable_terms", self.of_kind(Kind.PROXIMABLE))
 
     # -- structure -------------------------------------------------------------------------------------------------
 
-    @property
-    def smooth_terms(self) -> tuple[SmoothTerm, ...]:
-        """The terms with a gradient."""
-        return tuple(t for t in self.terms if isinstance(t, SmoothTerm))
-
-    @property
-    def proximable_terms(self) -> tuple[ProximableTerm, ...]:
-        """The terms that enter through their proximal operator."""
-        return tuple(t for t in self.terms if isinstance(t, ProximableTerm))
+    def of_kind(self, kind: Kind) -> tuple[Any, ...]:
+        """The terms of one kind, in order."""
+        return tuple(term for term, own in zip(self.terms, self.kinds, strict=True) if own == kind)
 
     @property
     def quadratic(self) -> bool:
         """Whether every term is quadratic."""
-        return all(isinstance(t, SmoothTerm) and t.quadratic for t in self.terms)
+        return self.smooth and all(getattr(term, "quadratic", False) for term in self.smooth_terms)
 
     @property
     def smooth(self) -> bool:
         """Whether every term has a gradient."""
-        return all(isinstance(t, SmoothTerm) for t in self.terms)
+        return len(self.smooth_terms) == len(self.terms)
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:

@@ -32,6 +32,13 @@ def _indicator(ok: Tensor, h: Tensor) -> Tensor:
     )
 
 
+def _indicator_times(term: Term, factor: Any) -> Term:
+    by = as_coefficient(factor)
+    if isinstance(by, Fixed) and (not by.number or float(by.value) <= 0):
+        raise Refusal(f"{by} times {term.formula()} is not a constraint any more; an indicator takes a positive factor")
+    return term
+
+
 @dataclass(frozen=True, eq=False)
 class NonNegative(ProximableTerm):
     r"""Every entry is non-negative: the indicator :math:`\iota_{\{H \ge 0\}}`, whose proximal operator is the ReLU.
@@ -57,7 +64,7 @@ class NonNegative(ProximableTerm):
 
     def scaled(self, factor: Any) -> Term:
         """An indicator stays what it is under a positive factor."""
-        return self
+        return _indicator_times(self, factor)
 
     def formula(self) -> str:
         """ι[H ≥ 0]."""
@@ -94,7 +101,7 @@ class Box(ProximableTerm):
 
     def scaled(self, factor: Any) -> Term:
         """An indicator stays what it is under a positive factor."""
-        return self
+        return _indicator_times(self, factor)
 
     def formula(self) -> str:
         """ι[low ≤ H ≤ high]."""

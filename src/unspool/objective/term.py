@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
@@ -12,6 +12,8 @@ from unspool.graph import Graph
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as_coefficient
+from unspool.objective.kind import Kind, kind_of
+from unspool.refusal import Refusal
 
 if TYPE_CHECKING:
     from unspool.objective.objective import Objective
@@ -61,8 +63,8 @@ class Stencil:
 class Term(ABC):
     """One summand of an objective, usually a frozen dataclass with a ``weight``.
 
-    Subclass :class:`SmoothTerm`, :class:`QuadraticTerm` or :class:`ProximableTerm`, and let
-    :func:`unspool.testing.check_term` tell you whether it keeps the laws.
+    Subclass exactly one of :class:`SmoothTerm`, :class:`QuadraticTerm` and :class:`ProximableTerm`, which decides its
+    :class:`~unspool.objective.Kind`, and let :func:`unspool.testing.check_term` tell you whether it keeps the laws.
     """
 
     #: Whether the term mentions X; an objective of which no term does has the minimiser 0.
@@ -123,6 +125,7 @@ class Term(ABC):
 class SmoothTerm(Term):
     """A term with a Lipschitz gradient."""
 
+    kind: ClassVar[Any] = Kind.SMOOTH
     #: Whether the gradient is linear in (H, X); exact solvers and linear theory need it.
     quadratic: bool = False
 
@@ -156,6 +159,7 @@ class QuadraticTerm(SmoothTerm):
 class ProximableTerm(Term):
     """A term with a proximal operator that can be computed."""
 
+    kind: ClassVar[Any] = Kind.PROXIMABLE
     #: Acts on every entry alone, so that a projection onto an interval may follow it.
     separable: bool = False
     #: Is itself the indicator of an interval, entry by entry.
@@ -164,6 +168,18 @@ class ProximableTerm(Term):
     @abstractmethod
     def prox(self, v: Tensor, step: Map, given: Given) -> Tensor:
         """argmin_y term(y) + ‖y − v‖² / (2 step)."""
+
+
+def checked_kind(term: Any) -> Kind:
+    """The kind of a term that is to stand in an objective; refuse what would be dropped there or counted twice."""
+    if not isinstance(term, Term):
+        raise TypeError(f"{term!r} is not a term: add terms such as Fidelity(0.1) + Smoothness(0.9)")
+    if isinstance(term, QuadraticTerm) and type(term).gradient is not QuadraticTerm.gradient:
+        raise Refusal(
+            f"{term.name} writes a gradient beside its stencil, which no network would ask for; write stencil alone, or "
+            "inherit from SmoothTerm"
+        )
+    return kind_of(term)
 
 
 def stencil_gradient(stencil: Stencil, h: Tensor, given: Given) -> Tensor:

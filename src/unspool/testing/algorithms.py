@@ -9,23 +9,25 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
-from unspool.algorithm.algorithm import State
+from unspool.algorithm.algorithm import State, check_fit, handled_kinds
 from unspool.graph import Graph
-from unspool.objective import Fidelity, Given, Learnable, Objective, Smoothness, Symmetric, as_objective
+from unspool.objective import Fidelity, Given, Kind, Learnable, Objective, Smoothness, Sparse, Symmetric, as_objective
 from unspool.testing.laws import random_signal, relative, require, small_graph
 from unspool.unroll import Checkpointed, Polynomial, Stored, Unrolled, unroll
 
 
 def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, steps: int = 3000, seed: int = 0) -> None:
-    """Check that an algorithm keeps its laws on a strictly convex objective.
+    """Check that an algorithm keeps its laws on strictly convex objectives.
 
+    * it takes every kind of term into account that it ``handles``, and refuses the others;
     * the exact minimiser is a fixed point; running long enough arrives there;
     * plain and proximal gradient steps never raise the objective (momentum methods may, so they are not asked);
     * the network lowered to a polynomial equals the one that takes steps, where the objective is quadratic.
 
     Args:
         algorithm: the algorithm, shipped or one's own.
-        objective: what it is tried on; 0.3 ‖H − X‖² + 0.7 ‖B H‖² by default.
+        objective: what it is tried on; by default 0.3 ‖H − X‖² + 0.7 ‖B H‖², and the same with 0.2 ‖H‖₁ for rules that handle
+            proximable terms.
         steps: how many steps it may take to arrive.
         seed: of the random input.
 
@@ -38,7 +40,9 @@ def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, st
     """
     if objective is None:
         objective = as_objective(Fidelity(0.3) + Smoothness(0.7))
-    algorithm.check(objective)
+        if Kind.PROXIMABLE in handled_kinds(algorithm):
+            check_algorithm(algorithm, objective + Sparse(0.2), steps, seed)
+    check_fit(algorithm, objective)
     graph = small_graph()
     generator = torch.Generator().manual_seed(seed)
     x = random_signal(graph, 3, generator)

@@ -7,14 +7,15 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.objective import Given, ProximableTerm, QuadraticTerm, SmoothTerm, Term
-from unspool.objective.term import stencil_gradient
+from unspool.objective.term import checked_kind, stencil_gradient
 from unspool.refusal import Refusal
-from unspool.testing.laws import random_signal, relative, require, small_graph
+from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
 
 
 def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: int = 0) -> None:
     """Check that a term keeps its laws, at random points in float64.
 
+    * kind: it is exactly one kind of term, smooth or proximable.
     * value: one number per leading dimension; a scaled term scales its value.
     * smooth: the gradient is autograd's; its Lipschitz constant holds; a quadratic term's gradient is affine, and
       its stencil reproduces it.
@@ -39,7 +40,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     generator = torch.Generator().manual_seed(seed)
     x, h = random_signal(graph, features, generator), random_signal(graph, features, generator)
     given = Given(x, graph, step=0.5)
-    require(isinstance(term, SmoothTerm | ProximableTerm), f"{term.name} is neither a SmoothTerm nor a ProximableTerm")
+    _check_kind(term)
     _check_value(term, h, given)
     if isinstance(term, SmoothTerm):
         _check_gradient(term, h, given)
@@ -48,6 +49,13 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
         for step in (0.1, 1.0, 3.0):
             _check_prox(term, 2 * h, step, given, generator)
         _check_kinks(term, given)
+
+
+def _check_kind(term: Term) -> None:
+    try:
+        checked_kind(term)
+    except Refusal as refusal:
+        raise LawBroken(str(refusal)) from None
 
 
 def _check_value(term: Term, h: Tensor, given: Given) -> None:

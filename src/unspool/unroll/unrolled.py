@@ -9,6 +9,7 @@ import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
+from unspool.algorithm.algorithm import check_fit
 from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fused import fused_step
 from unspool.graph import Graph, check_input, ring
@@ -84,7 +85,7 @@ class Unrolled(nn.Module):
         super().__init__()
         self.objective, self.algorithm, self.start = objective, algorithm, start
         self.depth = _checked_depth(algorithm, depth)
-        algorithm.check(objective)
+        check_fit(algorithm, objective)
         self.adjoint = _chosen_adjoint(objective, algorithm, _with_between(between, adjoint), self.leaves)
         self.between = between
         # Only rules that take exactly the step they name: another may ask for a part of it.
