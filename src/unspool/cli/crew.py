@@ -11,9 +11,13 @@ from typing import Any
 
 from unspool.cli.sentence import sentence
 from unspool.train import processes
+from unspool.train.interrupt import deferred_interrupt
 
 #: Fewer epochs than this in all are done before a second process has started.
 WORTHWHILE = 1000
+
+#: Seconds after which a member that was told to end is killed.
+PATIENCE = 5.0
 
 #: What a member of the crew says: an event by name, with its facts.
 Event = dict[str, Any]
@@ -58,27 +62,28 @@ def together(work: Work, order: Any, seeds: list[int], jobs: int) -> Iterator[Ev
     ]
     processes.start(crew)
     done: set[int] = set()
+    passed_on = False
     try:
-        while len(done) < len(crew):
-            try:
-                event: Event = events.get(timeout=0.5)
-            except queue.Empty:
-                _check_alive(crew, done)
-                continue
-            except KeyboardInterrupt:
-                processes.pass_on(crew)
-                continue
-            if event["event"] == "failed":
-                raise Failed(event["sentence"])
-            if event["event"] == "done":
-                done.add(event["member"])
-            else:
-                yield event
+        with deferred_interrupt() as interrupt:
+            while len(done) < len(crew):
+                if interrupt.asked and not passed_on:
+                    processes.pass_on(crew)
+                    passed_on = True
+                try:
+                    event: Event = events.get(timeout=0.5)
+                except queue.Empty:
+                    done |= _gone(crew, done, told=passed_on)
+                    continue
+                if event["event"] == "failed":
+                    raise Failed(event["sentence"])
+                if event["event"] == "done":
+                    done.add(event["member"])
+                else:
+                    yield event
     finally:
-        for member in crew:
-            if len(done) < len(crew):
-                member.terminate()
-            member.join()
+        if len(done) < len(crew):
+            processes.pass_on(crew)
+        processes.wait_for(crew, PATIENCE if len(done) < len(crew) else None)
 
 
 def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) -> None:
@@ -89,16 +94,17 @@ def _member(work: Work, order: Any, seeds: list[int], number: int, events: Any) 
         processes.begin()
         work(order, seeds, tell)
         tell({"event": "done"})
-    except KeyboardInterrupt:
-        tell({"event": "done"})
     except Exception as problem:
         said = sentence(problem)
         tell({"event": "failed", "sentence": traceback.format_exc() if said is None else said})
 
 
-def _check_alive(crew: list[Any], done: set[int]) -> None:
-    for number, member in enumerate(crew):
-        if number not in done and not member.is_alive() and member.exitcode not in (0, None):
-            raise Failed(
-                f"a process that trained seeds ended with code {member.exitcode}; run again with --resume, and --jobs 1 if memory is short"
-            )
+def _gone(crew: list[Any], done: set[int], told: bool) -> set[int]:
+    """Members that ended without a word: before they had begun, if they were told to end; else it is a failure."""
+    gone = {number for number, member in enumerate(crew) if number not in done and not member.is_alive()}
+    codes = [crew[number].exitcode for number in sorted(gone) if crew[number].exitcode != 0]
+    if codes and not told:
+        raise Failed(
+            f"a process that trained seeds ended with code {codes[0]}; run again with --resume, and --jobs 1 if memory is short"
+        )
+    return gone if told else set()

@@ -131,7 +131,8 @@ def _end_gently() -> None:
     """Whoever is told to end (``timeout``, a cluster that wants its node back) ends as after Ctrl-C: what has ended is kept."""
     ours = threading.current_thread() is threading.main_thread()
     if ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+        # Trap: raising SIGINT instead would do nothing where a script started us with &, which makes us ignore it.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def main() -> None:

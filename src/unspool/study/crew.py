@@ -50,13 +50,10 @@ def train_together(
             if watch is not None:
                 watch(seen())
     except KeyboardInterrupt:
-        while any(member.is_alive() for member in crew):  # one that has not begun yet is deaf to the first
-            processes.pass_on(crew)
-            time.sleep(1.0)
+        processes.pass_on(crew)
         raise
     finally:
-        for member in crew:
-            member.join()
+        processes.wait_for(crew)
     if all(member.exitcode for member in crew):
         raise Refusal(
             f"all {jobs} processes ended early (code {crew[0].exitcode}); call from under if __name__ == '__main__', or with jobs=1 to see other reasons"

@@ -1,4 +1,4 @@
-"""Ctrl-C between two epochs instead of inside one."""
+"""Ctrl-C, or being told to end, between two epochs instead of inside one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+#: What may ask to stop: Ctrl-C; and being told to end, where a program has it raise like Ctrl-C, as our commands do.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 @dataclass
 class Interrupt:
@@ -17,11 +20,26 @@ class Interrupt:
     asked: bool = False
 
 
+#: The one interrupt of a process that notes it from its beginning to its end.
+_for_good: list[Interrupt] = []
+
+
+def note_for_good() -> None:
+    """From now on being told to end is noted and never raises: for processes that someone else ends if they take too long.
+
+    A cluster tells all processes of a job, and so does the process that started this one; two must not do more than one.
+    """
+    found = Interrupt()
+    _for_good[:] = [found]
+    signal.signal(signal.SIGTERM, lambda number, frame: setattr(found, "asked", True))
+
+
 @contextlib.contextmanager
 def deferred_interrupt() -> Generator[Interrupt]:
     """Note the first Ctrl-C instead of raising it; the second raises as ever.
 
-    Only the main thread can listen to signals; elsewhere, and where another handler than Python's own is set, nothing changes.
+    The same for SIGTERM where it raises ``KeyboardInterrupt``, too. Only the main thread can listen to signals; elsewhere,
+    and where another handler than Python's own is set, nothing changes.
 
     Example:
         >>> with deferred_interrupt() as interrupt:
@@ -31,6 +49,9 @@ def deferred_interrupt() -> Generator[Interrupt]:
         >>> epoch
         999
     """
+    if _for_good:
+        yield _for_good[0]
+        return
     found = Interrupt()
 
     def note(number: int, frame: Any) -> None:
@@ -39,11 +60,11 @@ def deferred_interrupt() -> Generator[Interrupt]:
         found.asked = True
 
     ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield found
-        return
-    signal.signal(signal.SIGINT, note)
+    heard = [number for number in SIGNALS if ours and signal.getsignal(number) is signal.default_int_handler]
+    for number in heard:
+        signal.signal(number, note)
     try:
         yield found
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in heard:
+            signal.signal(number, signal.default_int_handler)

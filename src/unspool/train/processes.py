@@ -10,9 +10,11 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from typing import Any
 
+from unspool.train.interrupt import note_for_good
+
 
 def start(crew: Sequence[Any]) -> None:
-    """Start processes deaf to Ctrl-C: until they can handle one, it would end in a traceback of their own.
+    """Start processes deaf to Ctrl-C, which a terminal sends to all: whoever started them decides what it means.
 
     Each of them calls :func:`begin` when it is ready; an interrupt reaches them by :func:`pass_on`.
     """
@@ -27,17 +29,26 @@ def start(crew: Sequence[Any]) -> None:
 
 
 def begin() -> None:
-    """In a process that was started: hear interrupts from now on, and end when the one who started it is gone."""
+    """In a process that was started: note being told to end from now on, and end at once when the parent is gone."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    note_for_good()
 
 
 def pass_on(crew: Sequence[Any]) -> None:
-    """Those who did not get the interrupt from the terminal get it now; a second one does no harm."""
+    """Tell processes to end: one that has begun keeps what it has, one that has not has nothing to lose."""
     for member in crew:
         if member.pid is not None and member.is_alive():
             with suppress(ProcessLookupError):
-                os.kill(member.pid, signal.SIGINT)
+                os.kill(member.pid, signal.SIGTERM)
+
+
+def wait_for(crew: Sequence[Any], seconds: float | None = None) -> None:
+    """Wait until processes have ended; those that take longer than so many seconds are killed."""
+    for member in crew:
+        member.join(seconds)
+        if member.is_alive():
+            member.kill()
+            member.join()
 
 
 def _leave_with_parent() -> None:
