@@ -48,6 +48,37 @@ def networks():
     }
 
 
+class TwiceSmooth(us.SmoothTerm):
+    """‖L H‖², a quadratic of the Laplacian that has no stencil."""
+
+    quadratic = True
+    uses_input = False
+
+    def value(self, h, given):
+        return given.graph.laplacian_times(h).square().sum((-2, -1))
+
+    def gradient(self, h, given):
+        return 2 * given.graph.laplacian_times(given.graph.laplacian_times(h))
+
+    def lipschitz(self, given):
+        return 8 * given.graph.scale**2
+
+
+class SoftRidge(us.SmoothTerm):
+    """Σ log cosh(h)."""
+
+    uses_input = False
+
+    def value(self, h, given):
+        return torch.log(torch.cosh(h)).sum((-2, -1))
+
+    def gradient(self, h, given):
+        return torch.tanh(h)
+
+    def lipschitz(self, given):
+        return 1.0
+
+
 @pytest.mark.parametrize("name", networks())
 def test_laws(name):
     us.testing.check_unrolled(networks()[name])
@@ -191,7 +222,15 @@ def test_bfloat16_signals(x):
         ),
         (
             lambda o: us.unroll(o + us.EdgeSmoothness(torch.ones(3)), us.GradientDescent(), 3, adjoint=us.Polynomial()),
-            "cannot lower: EdgeSmoothness",
+            "cannot lower: EdgeSmoothness states no stencil",
+        ),
+        (
+            lambda o: us.unroll(o + TwiceSmooth(), us.GradientDescent(), 3, adjoint=us.Polynomial()),
+            "cannot lower: TwiceSmooth states no stencil",
+        ),
+        (
+            lambda o: us.unroll(o + SoftRidge(), us.GradientDescent(), 3, adjoint=us.Polynomial()),
+            "cannot lower: SoftRidge is not quadratic",
         ),
         (lambda o: us.unroll("‖H‖²", us.GradientDescent(), 3), "is no objective"),
         (

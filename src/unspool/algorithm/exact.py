@@ -15,7 +15,6 @@ from unspool.objective import (
     Given,
     Kind,
     Objective,
-    QuadraticTerm,
     Term,
     Values,
     as_objective,
@@ -101,27 +100,41 @@ def check_minimiser(objective: Objective) -> None:
 
 @torch.no_grad()
 def check_strictly_convex(problem: Problem) -> float:
-    """The smallest curvature of the smooth part on this graph; refuse if it is negative, or zero for a quadratic."""
-    objective = problem.objective
-    for term in objective.terms:
-        if not isinstance(term, QuadraticTerm) and not term.is_convex(problem.given):
+    """A lower bound on the curvature of the quadratic terms on this graph; refuse what is not (strictly) convex."""
+    objective, given = problem.objective, problem.given
+    rest = [term for term in objective.terms if not getattr(term, "quadratic", False)]
+    for term in rest:
+        if not term.is_convex(given):
             raise Refusal(
-                f"{term.formula()} is not convex at these values, so {objective} may have no minimiser; keep its weights non-negative"
+                f"{term.formula()} is not convex at these values, so {objective} may have no minimiser; {_mend(term, given)}"
             )
-    if not any(isinstance(t, QuadraticTerm) for t in objective.terms):
+    if len(rest) == len(objective.terms):
         return 0.0
-    low = float(problem.curvature()[0])
-    if low <= 0:
-        low = float(objective.curvature(problem.given, exact=True)[0])
-    if low < -1e-7:
+    low, high = objective.smallest_curvature(given)
+    if high < -1e-7:
+        what = "unbounded below" if objective.quadratic else "not convex"
         raise Refusal(
-            f"{objective} is unbounded below on this graph: its curvature falls to {low:.3g} at one graph frequency; keep weights and metrics non-negative"
+            f"{objective} is {what} on this graph: the curvature of its quadratic terms falls to {high:.3g} in one direction; "
+            "give Fidelity more weight, or keep weights and metrics non-negative"
         )
     if low <= 0 and objective.quadratic:
+        unique = "so its minimiser is not unique; give Fidelity a positive weight or add a small Ridge"
+        if high <= 0:
+            raise Refusal(f"{objective} is not strictly convex on this graph (smallest curvature {high:.3g}), {unique}")
         raise Refusal(
-            f"{objective} is not strictly convex on this graph (smallest curvature {low:.3g}), so its minimiser is not unique; give Fidelity a positive weight"
+            f"{objective} could not be shown to be strictly convex on this graph: its smallest curvature is at most {high:.3g}; "
+            "add a small Ridge"
         )
     return max(low, 0.0)
+
+
+def _mend(term: Term, given: Given) -> str:
+    """The way out for a term that is not convex: its weight if that is negative, another term if not."""
+    weight = getattr(term, "weight", None)
+    value = None if weight is None else torch.as_tensor(given[weight])
+    if value is None or bool((value >= 0).all()):
+        return "use a convex term, or unroll steps with adjoint=Stored()"
+    return f"its weight is {float(value.min()):.4g}: keep it non-negative".replace("-", "−", 1)
 
 
 def solve(problem: Problem, start: Tensor, tolerance: float | None, limit: int) -> Tensor:

@@ -107,13 +107,14 @@ class Objective:
     def convex(self, graph: Graph, values: Values = INITIAL) -> bool:
         """Whether the objective is convex on this graph, at the given (or starting) values.
 
-        Terms with a stencil are judged together, over the graph's own frequencies; the others each alone, so that False can
-        also mean "not shown" for an objective whose terms make up for each other.
+        Quadratic terms are judged together, on this graph; the others each alone, by what they say of themselves, so that
+        False can also mean "not shown" for an objective whose terms make up for each other.
         """
         given = Given(_probe(graph), graph, values)
-        rest = [t for t in self.terms if not isinstance(t, QuadraticTerm)]
-        low, _ = self.curvature(given, exact=True) if len(rest) < len(self.terms) else (0.0, 0.0)
-        return bool(low >= -1e-9) and all(t.is_convex(given) for t in rest)
+        rest = [t for t in self.terms if not getattr(t, "quadratic", False)]
+        if not all(t.is_convex(given) for t in rest):
+            return False
+        return len(rest) == len(self.terms) or self.smallest_curvature(given)[0] >= -1e-9
 
     # -- at a point ------------------------------------------------------------------------------------------------
 
@@ -167,6 +168,21 @@ class Objective:
         c, d = channel.eigenvalue_range(stencil.at_frequency(top))
         # Eigenvalues of P + λQ: the largest is convex and the smallest concave in λ, so the ends hold the extremes.
         return channel.smaller(a, c), channel.larger(b, d)
+
+    def smallest_curvature(self, given: Given) -> tuple[float, float]:
+        """Bounds on the smallest eigenvalue of all quadratic terms' Hessian, on this graph and without a stencil too.
+
+        Example:
+            >>> import torch, unspool as us
+            >>> graph, x = us.graph.path(3), torch.zeros(3, 1)
+            >>> objective = us.Fidelity(0.5) + us.EdgeSmoothness(torch.tensor([1.0, -0.1]))  # convex as a sum
+            >>> low, high = objective.smallest_curvature(us.Given(x, graph))
+            >>> 0.8 < low <= high < 1.0
+            True
+        """
+        from unspool.objective.curvature import smallest_curvature
+
+        return smallest_curvature(self, given)
 
     def prox_at(self, v: Tensor, step: Map, given: Given) -> Tensor:
         """The proximal operator of the terms that are not smooth."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.objective import Given, Objective, QuadraticTerm, SmoothTerm
+from unspool.objective import Given, Objective, QuadraticTerm
 from unspool.objective.channel import Map, is_zero, rank
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
@@ -129,8 +129,9 @@ def powers_may_cancel(algorithm: Algorithm) -> bool:
 def why_not_linear(algorithm: Algorithm, objective: Objective, given: Given) -> str | None:
     """Why this pair cannot be lowered, found by trying one step; None if it can."""
     for term in objective.terms:
-        if isinstance(term, SmoothTerm) and not isinstance(term, QuadraticTerm):
-            return f"cannot lower: {term.name} is not a quadratic of the graph's Laplacian; use adjoint=Stored()"
+        if not isinstance(term, QuadraticTerm):
+            what = "states no stencil" if getattr(term, "quadratic", False) else "is not quadratic"
+            return f"cannot lower: {term.name} {what}; use adjoint=Stored()"
     try:
         lower(algorithm, [LinearProblem(objective, given, 1, None, Basis.POWERS)], Input())
     except CannotLower as refusal:

@@ -1,0 +1,103 @@
+"""The smallest curvature of a quadratic sum on a graph, for terms with a stencil and without."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from unspool.objective.term import Given, QuadraticTerm, Stencil, stencil_gradient
+
+if TYPE_CHECKING:
+    from unspool.objective.objective import Objective
+
+#: Up to so many unknowns the Hessian is written out.
+DENSE = 256
+#: So many products with the Hessian Lanczos' method may take.
+STEPS = 2000
+
+
+@torch.no_grad()
+def smallest_curvature(objective: Objective, given: Given) -> tuple[float, float]:
+    """Bounds on the smallest eigenvalue of the Hessian of all quadratic terms together, on this graph.
+
+    Terms with a stencil are diagonal in the graph's frequencies, so theirs is known. Where it is positive and the other
+    terms say that they are convex, it bounds the sum from below. Otherwise the Hessian of the sum itself is looked at, dense if
+    it is small and by Lanczos' method if not: the upper bound is then certain, and the lower one agrees with it to a
+    hundredth, or says nothing where the eigenvalues crowd too closely.
+    """
+    rest = [t for t in objective.smooth_terms if getattr(t, "quadratic", False) and not isinstance(t, QuadraticTerm)]
+    plain = any(isinstance(term, QuadraticTerm) for term in objective.smooth_terms)
+    low = float(objective.curvature(given)[0]) if plain else 0.0
+    if plain and low <= 0:
+        low = float(objective.curvature(given, exact=True)[0])
+    if not rest:
+        return low, low
+    convex = all(term.is_convex(given) for term in rest)
+    if low > 0 and convex:
+        return low, math.inf
+    apply, like = _hessian(objective, rest, given)
+    value, miss, largest = _dense(apply, like) if like.numel() <= DENSE else _lanczos(apply, like)
+    rounding = 100 * torch.finfo(like.dtype).eps * largest
+    if abs(value) <= rounding and miss <= rounding:
+        return 0.0, 0.0
+    if miss <= 0.1 * abs(value):
+        return value - miss, value
+    return (0.0 if low >= 0 and convex else -math.inf), value
+
+
+def _hessian(objective: Objective, rest: list[Any], given: Given) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """The Hessian of the quadratic terms as a function, and a zero of the shape that it takes."""
+    stencil = objective.stencil(given)
+    plain = Stencil(stencil.own, stencil.laplacian)
+    widths = [t.shape[-1] for t in (plain.own, plain.laplacian) if isinstance(t, Tensor) and t.ndim > 0]
+    zero = given.x.new_zeros(given.graph.nodes, max(widths, default=given.x.shape[-1]))
+    # With X = 0 a gradient is linear but for a constant: subtracting a large one would cost the digits of small vectors.
+    still = Given(zero, given.graph, given.values, given.step)
+    constant = sum(term.gradient(zero, still) for term in rest)
+
+    def apply(u: Tensor) -> Tensor:
+        return stencil_gradient(plain, u, still) + sum(term.gradient(u, still) for term in rest) - constant
+
+    return apply, zero
+
+
+def _dense(apply: Callable[[Tensor], Tensor], like: Tensor) -> tuple[float, float, float]:
+    """Smallest eigenvalue, its error, and the size of the largest."""
+    unit = torch.eye(like.numel(), dtype=like.dtype, device=like.device)
+    matrix = torch.stack([apply(row.view(like.shape)).flatten() for row in unit])
+    value = torch.linalg.eigvalsh((matrix + matrix.mT).double() / 2)
+    return float(value[0]), 0.0, float(value.abs().max())
+
+
+def _lanczos(apply: Callable[[Tensor], Tensor], like: Tensor) -> tuple[float, float, float]:
+    """The same by Lanczos' three-term recurrence, whose outer values converge although it forgets to be orthogonal."""
+    now = torch.randn(like.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(like)
+    now, before = now / torch.linalg.vector_norm(now), torch.zeros_like(like)
+    diagonal, beside = list[float](), [0.0]
+    value, miss, largest = math.inf, math.inf, 0.0
+    tiny = torch.finfo(like.dtype).eps
+    for step in range(1, STEPS + 1):
+        new = apply(now) - beside[-1] * before
+        diagonal.append(float((now * new).sum()))
+        new = new - diagonal[-1] * now
+        beside.append(float(torch.linalg.vector_norm(new)))
+        ended = beside[-1] <= tiny * max(largest, 1e-30)  # the start was made of so few modes
+        if ended or step % 20 == 0:
+            value, miss, largest = _ritz(diagonal, beside)
+            if ended or value < -100 * tiny * largest or miss <= max(0.01 * value, 10 * tiny * largest):
+                break
+        before, now = now, new / beside[-1]
+    return value, miss, largest
+
+
+def _ritz(diagonal: list[float], beside: list[float]) -> tuple[float, float, float]:
+    from scipy.linalg import eigh_tridiagonal
+
+    value, vector = eigh_tridiagonal(diagonal, beside[1:-1], select="i", select_range=(0, 0))
+    last = len(diagonal) - 1
+    top = eigh_tridiagonal(diagonal, beside[1:-1], eigvals_only=True, select="i", select_range=(last, last))
+    return float(value[0]), beside[-1] * abs(float(vector[-1, 0])), max(abs(float(value[0])), abs(float(top[0])))
