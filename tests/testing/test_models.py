@@ -1,5 +1,8 @@
 """check_model keeps quiet for every named model, and names the law that a bad one breaks."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -70,3 +73,71 @@ def test_a_plain_module_keeps_the_laws():
 def test_bad_models_are_named(kind, sentence):
     with pytest.raises(us.testing.LawBroken, match=sentence):
         us.testing.check_model(kind, features=4)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothTotalVariation(us.SmoothTerm):
+    """docs/extend.md's own, which looks at the incidence matrix."""
+
+    weight: Any
+    epsilon: float = 0.1
+    uses_input = False
+
+    def value(self, h, given):
+        d = given.graph.incidence() @ h
+        return (d.square() + self.epsilon**2).sqrt().sum((-2, -1)) * given[self.weight]
+
+    def gradient(self, h, given):
+        b = given.graph.incidence()
+        d = b @ h
+        return (b.T @ (d / (d.square() + self.epsilon**2).sqrt())) * given[self.weight]
+
+    def lipschitz(self, given):
+        return 2 * given.graph.scale * given[self.weight] / self.epsilon
+
+
+class Edgewise(us.models.Model):
+    def __init__(self, in_features, out_features, term, depth=3):
+        super().__init__(in_features, out_features, depth=depth)
+        self.p_pre = us.nn.Linear(in_features, out_features)
+        self.propagation = us.unroll(us.Fidelity(0.5) + term, us.GradientDescent(), depth)
+        self.p_pos = nn.Identity()
+
+
+TERMS = {
+    "total variation": SmoothTotalVariation(us.Learnable(0.3, within=(0, None), name="w")),
+    "edges": us.EdgeSmoothness(torch.ones(17)),
+}
+
+
+@pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
+def test_models_that_look_at_the_incidence_matrix_keep_the_laws(term):
+    us.testing.check_model(lambda: Edgewise(4, 3, term), features=4)
+
+
+@pytest.mark.parametrize("how", us.Normalisation)
+def test_networks_that_look_at_it_keep_theirs(how):
+    graph = us.graph.grid(3, 4, normalise=how).to(torch.float64)
+    net = us.unroll(us.Fidelity(0.5) + SmoothTotalVariation(0.3), us.Accelerated(), depth=4)
+    if how is us.Normalisation.RANDOM_WALK:
+        net = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.3), us.Accelerated(), depth=4)
+        graph = graph.relaxed()
+    us.testing.check_unrolled(net, graph=graph)
+
+
+def test_models_are_permuted_on_directed_graphs_too():
+    chain = us.Graph.from_edges(torch.tensor([[0, 1, 2, 2], [1, 2, 3, 0]]), nodes=4).to(torch.float64)
+    us.testing.check_model(lambda: us.models.APPNP(4, 3), features=4, graph=chain)
+
+
+class EdgePositional(Plain):
+    """Weighs edges by their place in the list."""
+
+    def forward(self, x, graph):
+        b, h = graph.incidence(), super().forward(x, graph)
+        return b.T @ ((b @ h) * torch.arange(b.shape[0])[:, None])
+
+
+def test_the_alarm_is_still_raised():
+    with pytest.raises(us.testing.LawBroken, match="permuting the nodes changes EdgePositional"):
+        us.testing.check_model(EdgePositional, features=4)

@@ -108,6 +108,7 @@ def test_a_start_of_ones_own_carries_a_second_polynomial(graph, x, random):
         assert set(lowered.lowered(graph)) == {"x", "start"}
         with pytest.raises(us.Refusal, match="two polynomials"):
             lowered.hops(graph)
+        us.testing.check_unrolled(lowered)
 
 
 @pytest.mark.parametrize(

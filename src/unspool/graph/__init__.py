@@ -3,6 +3,7 @@
 from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
+from unspool.graph.permute import permuted
 from unspool.graph.shapes import complete, grid, path, ring, sensor, star
 from unspool.graph.signal import check_input
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
@@ -18,6 +19,7 @@ __all__ = [
     "frequencies_and_modes",
     "grid",
     "path",
+    "permuted",
     "ring",
     "sensor",
     "smoother_of",
