@@ -154,18 +154,3 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
         match=r"^reading e\.parquet needs pyarrow: pip install 'unspool\[parquet\]', or save the table as CSV$",
     ):
         datasets.from_files(tmp_path / "e.parquet")
-
-
-def test_planetoid_without_pyg_says_what_to_install(tmp_path, monkeypatch):
-    import sys
-
-    from unspool.datasets.sources import SOURCES
-
-    monkeypatch.setitem(sys.modules, "torch_geometric.io", None)
-    for name in SOURCES["cora"].files:
-        (tmp_path / "Planetoid" / "Cora" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "Planetoid" / "Cora" / name).write_bytes(b"x")
-    with pytest.raises(
-        ImportError, match=r"which PyTorch Geometric reads .once; then a cache is used.; pip install 'unspool\[pyg\]'$"
-    ):
-        datasets.load("cora", tmp_path)

@@ -13,6 +13,10 @@ from torch_geometric.transforms import NormalizeFeatures
 from unspool import datasets
 from unspool.datasets import splits
 from unspool.datasets.components import largest_component, sorted_edges
+from unspool.datasets.load import read_raw
+from unspool.datasets.places import find_folder
+from unspool.datasets.published import PUBLISHED
+from unspool.datasets.sources import SOURCES
 from unspool.ops.features import SparseFeatures
 
 ROOT = os.environ.get("UNSPOOL_DATA")
@@ -98,6 +102,21 @@ def test_counts(name, kept):
     count = loaded(name, kept).statistics()
     found = (count.nodes, count.edges, count.features, count.classes, count.isolated, count.zero_rows)
     assert found == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_files_hold_what_was_published(name, kept):
+    data = loaded(name, kept)
+    assert not any("as it was published" in note for note in data.notes)
+
+
+def test_the_raw_citeseer_is_the_embedded_one(kept):
+    present("citeseer")
+    source = SOURCES["citeseer"]
+    folder = find_folder(Path(ROOT), source.folders, source.files[0])
+    if folder is None:
+        pytest.skip(f"CiteSeer is not in {ROOT}")
+    assert read_raw(source, folder).hash == loaded("citeseer", kept).hash
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])

@@ -1,9 +1,13 @@
 """Loading: embedded, from raw files in a folder nobody may write to, from the cache, or one sentence."""
 
+import gzip
+import io
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import urllib.error
 import warnings
 from pathlib import Path
 
@@ -12,7 +16,7 @@ import pytest
 import torch
 
 from unspool import datasets
-from unspool.datasets import contents, places, sources
+from unspool.datasets import contents, fetch, places, published, sources
 from unspool.datasets.load import EMBEDDED
 
 
@@ -225,7 +229,7 @@ def test_folders_of_pyg_users_are_found(tmp_path, folder):
 
 @pytest.mark.parametrize("name", [n for n in sources.SOURCES if n != "citeseer"])
 def test_a_missing_set_names_the_file_and_its_place_and_asks_no_network(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(places.urllib.request, "urlopen", None)
+    monkeypatch.setattr(fetch, "_answer", None)
     with pytest.raises(FileNotFoundError) as caught:
         datasets.load(name, tmp_path)
     source = sources.SOURCES[name]
@@ -245,35 +249,107 @@ def test_one_missing_file_among_several_is_named(tmp_path):
         datasets.load("cora", tmp_path)
 
 
-def test_download_fetches_into_the_root(tmp_path, monkeypatch):
+class Server:
+    """Answers with files of a folder instead of the network."""
+
+    def __init__(self, monkeypatch):
+        self.files, self.asked = {}, []
+        monkeypatch.setattr(fetch, "_answer", self.answer)
+
+    def answer(self, address):
+        self.asked.append(address)
+        if address not in self.files:
+            raise OSError("nobody answers")
+        return io.BytesIO(self.files[address])
+
+
+@pytest.fixture
+def server(monkeypatch):
+    return Server(monkeypatch)
+
+
+def known(monkeypatch, name, dataset):
+    monkeypatch.setitem(published.PUBLISHED, name, (published.mark(dataset),))
+
+
+def test_download_fetches_into_the_root(tmp_path, monkeypatch, server):
     file = made(tmp_path / "server")
     source = sources.SOURCES["photo"]
-    monkeypatch.setitem(source.addresses, source.files[0], file.as_uri())
-    assert datasets.load("photo", tmp_path / "root", download=True).nodes == 120
+    server.files[source.addresses[source.files[0]]] = file.read_bytes()
+    known(monkeypatch, "photo", datasets.load("photo", tmp_path / "server", cache=tmp_path / "c"))
+    data = datasets.load("photo", tmp_path / "root", download=True)
+    assert (data.nodes, data.notes[-1]) == (120, "every edge runs both ways")
     assert (tmp_path / "root" / "Amazon" / "Photo" / "raw" / file.name).read_bytes() == file.read_bytes()
-    file.unlink()
+    server.files.clear()
     assert datasets.load("photo", tmp_path / "root", download=True).nodes == 120  # nothing is missing
-    with pytest.raises(ConnectionError, match=r"^could not fetch file:.*; put the file at .*photo\.npz yourself$"):
-        datasets.load("photo", tmp_path / "elsewhere", cache=tmp_path / "c", download=True)
+    with pytest.raises(ConnectionError, match=r"^could not fetch https:.*; put the file at .*photo\.npz yourself$"):
+        datasets.load("photo", tmp_path / "elsewhere", cache=tmp_path / "d", download=True)
     assert [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_file()] == []
     with pytest.raises(FileNotFoundError, match=r"graph only: ogbn_arxiv_nofeat\.npz is missing"):
         datasets.load("arxiv_graph", tmp_path, download=True)
 
 
-def test_download_unpacks_the_archive_of_ogb(tmp_path, monkeypatch):
-    import shutil
+@pytest.mark.parametrize("what", ["another set", "damaged"])
+def test_what_is_fetched_and_is_not_the_set_is_not_kept(tmp_path, server, what):
+    file = made(tmp_path / "server")
+    source = sources.SOURCES["photo"]
+    server.files[source.addresses[source.files[0]]] = file.read_bytes()[: None if what == "another set" else -40]
+    with pytest.raises(ValueError, match=r"^what was fetched is not .*Photo.* not kept"):
+        datasets.load("photo", tmp_path / "root", download=True)
+    assert [path for path in (tmp_path / "root").rglob("*") if path.is_file()] == []
 
+
+def test_a_set_whose_fingerprint_nobody_knows_says_so(tmp_path, server):
+    source, raw = sources.SOURCES["computers"], made(tmp_path / "server").read_bytes()
+    server.files[source.addresses[source.files[0]]] = raw
+    assert datasets.load("computers", tmp_path / "root", download=True).notes[-1].endswith("unchecked")
+
+
+@pytest.mark.parametrize("name", sources.SOURCES)
+def test_every_address_is_https(name):
+    assert all(address.startswith("https://") for address in sources.SOURCES[name].addresses.values())
+
+
+def test_other_addresses_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="is not an https address"):
+        fetch.fetch("http://example.org/x", tmp_path / "x", tmp_path / "x")
+    with pytest.raises(urllib.error.URLError, match="which is not https"):
+        fetch._Secure().redirect_request(None, None, 302, "", {}, "http://example.org/x")
+
+
+def test_an_endless_answer_is_cut_off(tmp_path, monkeypatch):
+    class Endless(io.BytesIO):
+        def read(self, size=-1):
+            return bytes(size)
+
+    monkeypatch.setenv("UNSPOOL_LARGEST_GB", "0.01")
+    monkeypatch.setattr(fetch, "_answer", lambda address: Endless())
+    with pytest.raises(ValueError, match=r"sends more than the 0\.01 GB allowed"):
+        fetch.fetch("https://example.org/x", tmp_path / "x", tmp_path / "x")
+
+
+def test_download_unpacks_the_archive_of_ogb(tmp_path, server):
     source = sources.SOURCES["arxiv"]
     top = tmp_path / "server" / "arxiv"
+    numbers = {
+        "edge": "0,1\n1,2\n",
+        "node-feat": "1.0,2\n3,4\n5,6\n",
+        "node-label": "0\n1\n1\n",
+        "train": "0\n",
+        "valid": "1\n",
+        "test": "2\n",
+    }
     for name in source.files:
         (top / name).parent.mkdir(parents=True, exist_ok=True)
-        (top / name).write_bytes(b"x")
+        (top / name).write_bytes(gzip.compress(numbers[Path(name).name.split(".")[0]].encode()))
     archive = shutil.make_archive(str(tmp_path / "arxiv"), "zip", tmp_path / "server", "arxiv")
-    for name in source.files:
-        monkeypatch.setitem(source.addresses, name, Path(archive).as_uri())
-    with pytest.raises(ValueError, match=r"edge\.csv\.gz is damaged .*; fetch it again$"):
-        datasets.load("arxiv", tmp_path / "root", download=True)
-    assert (tmp_path / "root" / "ogbn_arxiv" / "split" / "time" / "test.csv.gz").read_bytes() == b"x"
+    server.files[source.addresses[source.files[0]]] = Path(archive).read_bytes()
+    assert datasets.load("arxiv", tmp_path / "root", download=True).nodes == 3
+    assert (tmp_path / "root" / "ogbn_arxiv" / "split" / "time" / "test.csv.gz").is_file()
+    assert len(server.asked) == 1
+    server.files[source.addresses[source.files[0]]] = b"junk"
+    with pytest.raises(ValueError, match="did not answer with a zip archive"):
+        datasets.load("arxiv", tmp_path / "other", cache=tmp_path / "c", download=True)
 
 
 def test_damaged_raw_files_are_named(tmp_path):
@@ -290,7 +366,7 @@ def test_damaged_raw_files_are_named(tmp_path):
     raw.mkdir(parents=True)
     for name in sources.SOURCES["cora"].files:
         (raw / Path(name).name).write_bytes(b"junk")
-    with pytest.raises(ValueError, match=r"^PyTorch Geometric cannot read .*ind\.cora\.\* .*; fetch the files again$"):
+    with pytest.raises(ValueError, match=r"ind\.cora\.x is damaged .*; fetch it again$"):
         datasets.load("cora", tmp_path)
 
 

@@ -15,7 +15,7 @@ import torch
 from unspool.datasets.arrays import Array, Damaged, load_arrays
 from unspool.datasets.components import sorted_edges
 from unspool.datasets.dataset import Dataset
-from unspool.datasets.features import identity, pack, to_numpy
+from unspool.datasets.features import check_finite, identity, pack, to_numpy
 from unspool.datasets.fingerprint import fingerprint
 from unspool.files import write_whole
 
@@ -45,7 +45,8 @@ class Contents:
     notes: tuple[str, ...] = ()
 
     def dataset(self) -> Dataset:
-        """As a data set without a split."""
+        """As a data set without a split; ``ValueError`` where its parts do not fit each other."""
+        self._check()
         edges = sorted_edges(self.edge_index, self.labels.size)
         notes = self.notes
         if self.features is None:
@@ -62,6 +63,22 @@ class Contents:
             notes=notes,
             recorded={name: torch.from_numpy(codes.astype(np.uint8)) for name, codes in self.splits.items()},
         )
+
+    def _check(self) -> None:
+        nodes, index = self.labels.size, self.edge_index
+        if self.labels.ndim != 1 or (nodes and self.labels.min() < -1):
+            raise ValueError(f"labels of shape {self.labels.shape}, from {self.labels.min(initial=0)} on")
+        if index.ndim != 2 or index.shape[0] != 2 or index.dtype.kind not in "iu":
+            raise ValueError(f"links of {index.dtype}, of shape {index.shape}")
+        if index.size and not 0 <= index.min() <= index.max() < nodes:
+            raise ValueError(f"links from node {index.min()} to node {index.max()} among {nodes} nodes")
+        if self.features is not None:
+            if self.features.ndim != 2 or self.features.shape[0] != nodes:
+                raise ValueError(f"features of shape {self.features.shape} for {nodes} nodes")
+            check_finite(self.features)
+        for name, codes in self.splits.items():
+            if codes.shape != (nodes,):
+                raise ValueError(f"a split {name} of shape {codes.shape} for {nodes} nodes")
 
 
 class Corrupt(Exception):

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
-
-from unspool.files import write_whole
 
 Place = str | os.PathLike[str]
 
@@ -70,16 +65,6 @@ def stamps(folder: Path, files: tuple[str, ...]) -> dict[str, list[int]]:
             continue
         found[name] = [state.st_size, state.st_mtime_ns]
     return found
-
-
-def fetch(address: str, target: Path) -> None:
-    """Download one file; it appears under its name only when it is complete."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            write_whole(target, lambda file: shutil.copyfileobj(answer, file))
-    except (OSError, ValueError, urllib.error.URLError) as problem:
-        raise ConnectionError(f"could not fetch {address} ({problem}); put the file at {target} yourself") from None
 
 
 def _step(folder: Path, part: str) -> Path:

@@ -18,7 +18,7 @@ _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
 _BENCHMARK = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 _GEOM = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"
 _PLATONOV = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
-_OGB = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+_OGB = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def table3(root: str | os.PathLike[str] | None = None, cache: str | os.PathLike[
     def found(name: str) -> Dataset | None:
         try:
             return load(name, root, cache=cache)
-        except (FileNotFoundError, ImportError):  # absent, or readable only with PyG, which is absent
+        except FileNotFoundError:
             return None
 
     return Table3(_row(name, found) for name in PRINTED)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from unspool.datasets.contents import Contents
-from unspool.datasets.readers.arrays import Array, numbered, ten_splits
+from unspool.datasets.readers.arrays import Array, Unreadable, numbered, ten_splits
 
 NODES, EDGES = "out1_node_feature_label.txt", "out1_graph_edges.txt"
 
@@ -42,7 +42,7 @@ def read_actor(folder: Path, title: str) -> Contents:
 def _contents(raw: Path, title: str, prefix: str, features: object, labels: Array) -> Contents:
     pairs = np.array(_lines(raw / EDGES, columns=2), dtype=np.int64).T
     if pairs.min() < 0 or pairs.max() >= labels.size:
-        raise ValueError(f"{raw / EDGES} names node {pairs.max()}, but there are {labels.size}; fetch it again")
+        raise Unreadable(f"{raw / EDGES} names node {pairs.max()}, but there are {labels.size}; fetch it again")
     return Contents(
         title=title,
         edge_index=pairs,
@@ -60,7 +60,7 @@ def _lines(path: Path, columns: int) -> list[list[str]]:
     bad = next((number for number, row in enumerate(rows, start=2) if len(row) != columns), None)
     if bad is not None or not rows:
         where = "has no lines" if bad is None else f", line {bad}, has {len(rows[bad - 2])} columns, not {columns}"
-        raise ValueError(f"{path}{'' if bad else ' '}{where}; fetch it again")
+        raise Unreadable(f"{path}{'' if bad else ' '}{where}; fetch it again")
     return rows
 
 
@@ -69,5 +69,5 @@ def _ids(rows: list[list[str]], path: Path) -> Array:
     ids = np.array([row[0] for row in rows], dtype=np.int64)
     order = np.argsort(ids)
     if not np.array_equal(ids[order], np.arange(ids.size)):
-        raise ValueError(f"{path} does not list nodes 0 to {ids.size - 1} once each; fetch it again")
+        raise Unreadable(f"{path} does not list nodes 0 to {ids.size - 1} once each; fetch it again")
     return order

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import scipy.sparse
 
+from unspool.datasets.arrays import compressed_rows
 from unspool.datasets.contents import Contents
-from unspool.datasets.readers.arrays import Array, both_ways, numbered, open_npz, without_loops
+from unspool.datasets.readers.arrays import Array, both_ways, numbered, open_npz, whole, without_loops
 
 _NEEDED = tuple(f"{matrix}_{part}" for matrix in ("attr", "adj") for part in ("data", "indices", "indptr", "shape"))
 
@@ -21,7 +22,7 @@ def read_gnn_benchmark(path: Path, title: str) -> Contents:
     features.data = np.where(features.data > 0, np.float32(1), features.data).astype(np.float32)
     links = _matrix(arrays, "adj").tocoo()
     index = np.stack([links.row, links.col]).astype(np.int64)
-    labels = arrays["labels"].astype(np.int64)
+    labels = whole(arrays["labels"])
     return Contents(
         title=title,
         edge_index=both_ways(without_loops(index)),
@@ -32,8 +33,8 @@ def read_gnn_benchmark(path: Path, title: str) -> Contents:
     )
 
 
-def _matrix(arrays: dict[str, Array], prefix: str) -> scipy.sparse.csr_array[np.float32, tuple[int, int]]:
+def _matrix(arrays: dict[str, Array], prefix: str) -> Any:
     parts = (arrays[f"{prefix}_data"], arrays[f"{prefix}_indices"], arrays[f"{prefix}_indptr"])
-    matrix = scipy.sparse.csr_array(parts, shape=tuple(arrays[f"{prefix}_shape"]))
+    matrix = compressed_rows(*parts, shape=arrays[f"{prefix}_shape"].tolist())
     matrix.sum_duplicates()
     return matrix

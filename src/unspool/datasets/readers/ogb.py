@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unspool.datasets.contents import Contents
-from unspool.datasets.readers.arrays import Array, numbered, open_npz
+from unspool.datasets.limits import TooLarge, gunzip
+from unspool.datasets.readers.arrays import Array, Unreadable, listed_codes, numbered, open_npz, whole
 
 ARXIV_CLASSES = "labelidx2arxivcategeory.csv.gz"
 NOTE = "citations are directed in the files; the graph lets them run both ways"
@@ -23,13 +25,14 @@ def read_arxiv(folder: Path, title: str) -> Contents:
     features = _numbers(raw / "node-feat.csv.gz", np.float32)
     labels = _numbers(raw / "node-label.csv.gz", np.int64, columns=1)[:, 0]
     if features.shape[0] != labels.size or pairs.max() >= labels.size:
-        raise ValueError(
+        raise Unreadable(
             f"{raw}: {features.shape[0]} rows of features, {labels.size} labels and node ids up to {pairs.max()} do not "
             "belong together; fetch the files again"
         )
-    codes = np.zeros(labels.size, dtype=np.uint8)
-    for code, part in enumerate(("train", "valid", "test"), start=1):
-        codes[_numbers(folder / "split" / "time" / f"{part}.csv.gz", np.int64, columns=1)[:, 0]] = code
+    parts = [
+        _numbers(folder / "split" / "time" / f"{part}.csv.gz", np.int64, 1)[:, 0] for part in ("train", "valid", "test")
+    ]
+    codes = listed_codes(labels.size, *parts)
     classes = _classes(folder / "mapping" / ARXIV_CLASSES, labels)
     return Contents(title, pairs.T, features, labels, classes, {"ogb": codes}, (NOTE,))
 
@@ -38,10 +41,8 @@ def read_arxiv_graph(folder: Path, title: str) -> Contents:
     """Read the graph, labels and split without the features, from one npz file."""
     arrays = open_npz(folder / "ogbn_arxiv_nofeat.npz", "indptr", "indices", "y", "train_idx", "valid_idx", "test_idx")
     citing = np.repeat(np.arange(arrays["indptr"].size - 1), np.diff(arrays["indptr"]))
-    labels = arrays["y"].astype(np.int64)
-    codes = np.zeros(labels.size, dtype=np.uint8)
-    for code, part in enumerate(("train_idx", "valid_idx", "test_idx"), start=1):
-        codes[arrays[part]] = code
+    labels = whole(arrays["y"])
+    codes = listed_codes(labels.size, arrays["train_idx"], arrays["valid_idx"], arrays["test_idx"])
     notes = (NOTE, "OGB's features are absent: accuracies do not compare with ogbn-arxiv's")
     index = np.stack([citing, arrays["indices"]]).astype(np.int64)
     return Contents(title, index, None, labels, _classes(folder / ARXIV_CLASSES, labels), {"ogb": codes}, notes)
@@ -49,14 +50,16 @@ def read_arxiv_graph(folder: Path, title: str) -> Contents:
 
 def _numbers(path: Path, kind: Any, columns: int | None = None) -> Array:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            table = np.loadtxt(file, delimiter=",", dtype=kind, ndmin=2)
+        text = io.StringIO(gunzip(path).decode("utf-8"))
+        table = np.loadtxt(text, delimiter=",", dtype=kind, ndmin=2, comments=None)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing") from None
-    except (OSError, EOFError, ValueError) as problem:
-        raise ValueError(f"{path} is damaged ({problem}); fetch it again") from None
+    except TooLarge:
+        raise
+    except (OSError, EOFError, ValueError, OverflowError, zlib.error) as problem:
+        raise Unreadable(f"{path} is damaged ({problem}); fetch it again") from None
     if columns is not None and table.shape[1] != columns:
-        raise ValueError(f"{path} has {table.shape[1]} columns, not {columns}; fetch it again")
+        raise Unreadable(f"{path} has {table.shape[1]} columns, not {columns}; fetch it again")
     return table
 
 
@@ -64,6 +67,8 @@ def _classes(path: Path, labels: Array) -> tuple[str, ...]:
     """The arXiv categories, such as ``cs.NA``, where the file that lists them is there."""
     if not path.is_file():
         return numbered(labels)
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        rows = list(csv.reader(file))[1:]
+    try:
+        rows = list(csv.reader(io.StringIO(gunzip(path).decode("utf-8"))))[1:]
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as problem:
+        raise Unreadable(f"{path} is damaged ({problem}); fetch it again") from None
     return tuple(f"cs.{row[1].split()[-1].upper()}" for row in rows)

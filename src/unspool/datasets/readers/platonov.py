@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from unspool.datasets.contents import Contents
-from unspool.datasets.readers.arrays import both_ways, numbered, open_npz, split_codes
+from unspool.datasets.readers.arrays import both_ways, numbered, open_npz, split_codes, whole
 
 
 def read_platonov(path: Path, title: str) -> Contents:
     """Read one file: dense features, every undirected edge once, ten splits."""
     masks = ("train_masks", "val_masks", "test_masks")
     arrays = open_npz(path, "node_features", "node_labels", "edges", *masks)
-    labels = arrays["node_labels"].astype(np.int64)
+    labels = whole(arrays["node_labels"])
     folds = zip(*(arrays[name] for name in masks), strict=True)
     return Contents(
         title=title,
