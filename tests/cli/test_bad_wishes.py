@@ -63,7 +63,7 @@ LIBRARY = [
     ("decay by group for a network without groups", lambda p: fit(torch.nn.Linear(5, 2), decay={"first": 0.1}), "decay is given by group, but Linear has no parameter_groups(); give one number"),
     ("an optimiser that knows no decay", lambda p: fit(decay=0.1, optimiser=torch.optim.Rprop), "Rprop knows no weight decay; give decay=0, or another optimiser"),
     ("no seeds", lambda p: training.repeat(lambda: models.SGC(5, 2), task(), training.Plan(), seeds=0), "no seeds: give a number of at least 1, or the seeds themselves"),
-    ("a snapshot that is empty", lambda p: training.fit(models.SGC(5, 2), task(), training.Plan(), snapshot=write(p, "run.pt")), "{}/run.pt cannot be continued (EOFError: it belongs to another model, another version, or is damaged); remove it to start anew"),
+    ("a snapshot that is empty", lambda p: training.fit(models.SGC(5, 2), task(), training.Plan(), snapshot=write(p, "run.pt")), "{}/run.pt cannot be continued (it carries no checksum: it belongs to another model, another version, or is damaged); remove it to start anew"),
     ("a model of one's own saved as one of the package's", lambda p: models.save(torch.nn.Linear(2, 2), p / "a.pt"), "Linear is no model of this package; save its state_dict() with torch.save instead"),
     ("no checkpoint", lambda p: models.load(p / "a.pt"), "there is no checkpoint {}/a.pt"),
     ("a classifier with a misspelt setting", lambda p: classify(model=models.SGC, dephth=3), "SGC has no setting 'dephth': it takes depth, bias, weights, and NodeClassifier itself takes decay, device, epochs, features, graph, model, normalise_rows, patience, rate, seed, select, valid_share"),

@@ -2,7 +2,6 @@
 
 import errno
 import importlib.util
-import json
 import os
 import shutil
 import sys
@@ -10,7 +9,7 @@ import sys
 from cli.people import own
 from unspool import models
 from unspool.cli import wish
-from unspool.models.folder import save_folder
+from unspool.models.folder import read_card, save_folder, write_card
 
 
 def want(p, *more, model="GCN"):
@@ -49,9 +48,8 @@ X = "a,b,label\n1,2,x\n1,3,x\n1,4,x\n2,2,y\n2,3,y\n2,4,y\n"
 
 def card(p, change, job="classes/seed0"):
     """Change the card of a model, and predict with it."""
-    file = p / job / "model.json"
-    held = json.loads(file.read_text())
-    file.write_text(json.dumps(change(held) or held))
+    held = read_card(p / job)
+    write_card(p / job, change(held) or held)
     return predict(p, job)
 
 
@@ -154,7 +152,7 @@ COMMANDS = [
     ("--resume of a folder whose card is damaged", lambda p: (write(p, "classes/seed0/model.json", "{"), continued(p))[1], "{}/classes/seed0/model.json is damaged; train again or restore it"),
     ("--resume of a run that was cut off, under another plan", lambda p: continued(p, "--rate", "0.5", job="cut"), "{}/cut/seed0/run.pt began with rate 0.01, not 0.5; continue it as it began, or remove it to start anew"),
     ("--resume of a run that was cut off, on other labels", lambda p: continued(p, "--split", "random:0.5/0.25/0.25", job="cut"), "{}/cut/seed0/run.pt began on other data; continue it as it began, or remove it to start anew"),
-    ("--resume of a snapshot that is empty", lambda p: (write(p, "cut/seed0/run.pt"), continued(p, job="cut"))[1], "{}/cut/seed0/run.pt cannot be continued (EOFError: it belongs to another model, another version, or is damaged); remove it to start anew"),
+    ("--resume of a snapshot that is empty", lambda p: (write(p, "cut/seed0/run.pt"), continued(p, job="cut"))[1], "{}/cut/seed0/run.pt cannot be continued (it carries no checksum: it belongs to another model, another version, or is damaged); remove it to start anew"),
     # predict
     ("a model that is not there", lambda p: predict(p, "no"), "there is no model {}/no; give the folder or the file that it was saved to"),
     ("a folder without a finished model", lambda p: ((p / "empty").mkdir(), predict(p, "empty"))[1], "{}/empty holds no finished model: model.json is missing"),
@@ -166,8 +164,8 @@ COMMANDS = [
     ("a card with a transform of a newer version", lambda p: card(p, lambda c: c["data"].update(transforms=["whitened"])), "the model was trained on data after 'whitened', which this version does not know; update unspool, or apply it yourself and give --edges and --features"),
     ("a card that says nothing about data", lambda p: card(p, lambda c: c.pop("data") and None), "{}/classes/seed0 does not say which data it was trained on; give them with --edges and --features"),
     ("weights that are missing", lambda p: card(p, lambda c: c.update(weights="weights.safetensors")), "{}/classes/seed0 holds no weights: weights.safetensors is missing"),
-    ("weights that are cut off", lambda p: (card(p, lambda c: c.update(weights="w.safetensors")), write(p, "classes/seed0/w.safetensors", "xy"), predict(p))[2], "{}/classes/seed0/w.safetensors is damaged; train again or restore it"),
-    ("a file that is no checkpoint", lambda p: (write(p, "junk.pt"), predict(p, "junk.pt"))[1], "{}/junk.pt is no checkpoint of unspool, or is damaged (EOFError); save the model again"),
+    ("weights that are cut off", lambda p: (card(p, lambda c: c.update(weights="w.safetensors")), write(p, "classes/seed0/w.safetensors", "xy"), predict(p))[2], "{}/classes/seed0/w.safetensors is damaged: its checksum does not fit; train again or restore it"),
+    ("a file that is no checkpoint", lambda p: (write(p, "junk.pt"), predict(p, "junk.pt"))[1], "{}/junk.pt is no checkpoint of unspool, or is damaged (it carries no checksum); save the model again"),
     ("files of the training that are gone", lambda p: card(p, lambda c: c["data"]["source"].update(edges="gone.csv")), "the model was trained on gone.csv, which is not here; give the data with --edges and --features"),
     ("seeds of different models", lambda p: (save_folder(models.SGC(3, 3), p / "classes" / "seed7"), predict(p, "classes"))[1], "{}/classes holds seeds of different models; give one of them, such as {}/classes/seed0"),
     ("embeddings of several seeds", lambda p: (shutil.copytree(p / "links" / "seed0", p / "links" / "seed1"), predict(p, "links"))[1], "embeddings of different seeds cannot be averaged; give one seed"),

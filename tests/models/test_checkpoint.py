@@ -8,6 +8,7 @@ import torch
 
 from reference.cases import CASES, IN, OUT, build, converted_models, edge_lists, signal
 from unspool import models
+from unspool.files import write_sealed
 
 INDEX, WEIGHTS, NODES = edge_lists()["weighted"]
 
@@ -85,7 +86,7 @@ class Bad:
 
 
 def written(path, content):
-    torch.save(content, path)
+    write_sealed(path, lambda file: torch.save(content, file))
     return path
 
 

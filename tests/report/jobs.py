@@ -1,13 +1,12 @@
 """Training jobs on disk, made without training: models as they begin, histories from a generator."""
 
 import csv
-import json
 from pathlib import Path
 
 import torch
 
 import unspool as us
-from unspool.models.folder import save_folder
+from unspool.models.folder import read_card, save_folder, write_card
 
 HEAD = ["epoch", "train_loss", "valid_loss", "valid_score", "test_score"]
 
@@ -59,8 +58,7 @@ def make_job(folder, seeds=3, epochs=20, kind=us.models.GPRGNN, classes=2, **set
 
 
 def edit(place, change):
-    """Change a card on disk."""
-    file = place / "model.json"
-    card = json.loads(file.read_text(encoding="utf-8"))
+    """Change a card on disk, checksum and all."""
+    card = read_card(place)
     change(card)
-    file.write_text(json.dumps(card), encoding="utf-8")
+    write_card(place, card)

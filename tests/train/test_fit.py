@@ -7,6 +7,7 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
+from unspool.files import write_sealed
 from unspool.train.fit import Diverged
 from unspool.train.plan import Plan, Select, Stop
 from unspool.train.record import Epoch
@@ -142,7 +143,7 @@ def test_a_snapshot_is_not_continued_with_a_model_of_other_settings(task, tmp_pa
         train.fit(each, task, Plan(epochs=3), snapshot=file)
     content = torch.load(file, weights_only=True)
     content["about"] = {name: value for name, value in content["about"].items() if not name.startswith("the model's")}
-    torch.save(content, file)  # as it was before settings were written down
+    write_sealed(file, lambda where: torch.save(content, where))  # as it was before settings were written down
     assert len(train.fit(once, task, Plan(epochs=3), snapshot=file).history) == 3
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unspool.files import write_whole
+from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.models import airgnn, appnp, dagnn, gcn, gcnii, gprgnn, jknet, mlp, ppnp, sgc, ugdgnn
 from unspool.models.channels import Channels
 from unspool.models.hop_start import HopStart
@@ -40,7 +40,8 @@ _CHOICES: dict[str, type[Enum]] = {
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model to a file: its name, its settings and its state dict.
 
-    The file appears under its name only when it is complete, so an interrupted run leaves the old one as it was.
+    The file appears under its name only when it is complete, so an interrupted run leaves the old one as it was. It ends with
+    a checksum, which :func:`load` compares.
 
     Example:
         >>> import tempfile, pathlib, unspool as us
@@ -54,7 +55,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
             f"{type(model).__name__} is no model of this package; save its state_dict() with torch.save instead"
         )
     content = {"format": FORMAT, **describe(model), "state": model.state_dict()}
-    write_whole(path, lambda file: torch.save(content, file))
+    write_sealed(path, lambda file: torch.save(content, file))
 
 
 def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Model:
@@ -63,11 +64,10 @@ def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Mo
         raise FileNotFoundError(f"there is no checkpoint {path}")
     check_device(device)
     try:
-        content = torch.load(path, map_location=device, weights_only=True)
+        content = torch.load(read_sealed(path), map_location=device, weights_only=True)
     except Exception as problem:
-        raise ValueError(
-            f"{path} is no checkpoint of unspool, or is damaged ({type(problem).__name__}); save the model again"
-        ) from None
+        why = problem if isinstance(problem, Unsound) else type(problem).__name__
+        raise ValueError(f"{path} is no checkpoint of unspool, or is damaged ({why}); save the model again") from None
     if not isinstance(content, dict) or "model" not in content or "state" not in content:
         raise ValueError(f"{path} is no checkpoint of unspool: it holds no model; write it with unspool.models.save")
     return build_again(content, content["state"], str(path), device)
@@ -99,10 +99,18 @@ def build_again(
         model = _built(content)
         first = next((t for t in state.values() if t.is_floating_point() and t.ndim), None)
         model.to(device).to(first.dtype if first is not None else torch.get_default_dtype())
+        _check_kinds(model.state_dict(), state)
         model.load_state_dict(state)
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as problem:
+    except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as problem:
         raise ValueError(f"{path} does not fit its own description: {problem}") from None
     return model.eval()
+
+
+def _check_kinds(wanted: dict[str, torch.Tensor], state: dict[str, torch.Tensor]) -> None:
+    """Torch would squeeze numbers of one kind into another: complex into real, fractions into whole."""
+    for name, value in wanted.items():
+        if name in state and state[name].dtype != value.dtype:
+            raise ValueError(f"{name} holds {state[name].dtype}, expected {value.dtype}")
 
 
 def describe(model: Model | Origin) -> dict[str, Any]:

@@ -6,23 +6,27 @@ import hashlib
 import json
 import os
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unspool.files import write_whole
+from unspool.files import utf8, write_whole
 from unspool.models.checkpoint import FORMAT, build_again, check_device, describe, load
 from unspool.models.model import Model
 
 CARD = "model.json"
+#: Names of files with weights: the digits are the first of their sha256.
+WEIGHTS = r"weights-[0-9a-f]{12}\.safetensors"
 
 
 def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> Path:
     """Write a model and what is known about it (preset, dataset, hashes, metrics) into a folder.
 
     The weights get a name of their own, and the JSON file, which names them, is put in place last and in one move: at any
-    moment the folder holds the old model or the new one, whole.
+    moment the folder holds the old model or the new one, whole. The JSON file carries a checksum of the weights and one of
+    itself, and loading compares both.
 
     Example:
         >>> import tempfile, unspool as us
@@ -39,44 +43,92 @@ def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> P
     # Tensors of a state dict may be views of one another's memory, which safetensors refuses.
     state = {name: value.detach().cpu().clone().contiguous() for name, value in model.state_dict().items()}
     content = save(state)
-    weights = f"weights-{hashlib.sha256(content).hexdigest()[:12]}.safetensors"
+    checksum = hashlib.sha256(content).hexdigest()
+    weights = f"weights-{checksum[:12]}.safetensors"
     write_whole(place / weights, lambda file: file.write(content))
     card = {
         "format": FORMAT,
         "weights": weights,
+        "weights_sha256": checksum,
         **describe(model),
         "objective": str(model.objective),
         "reading": model.reading,
         "versions": {"unspool": _version(), "torch": torch.__version__, "python": platform.python_version()},
         **facts,
     }
-    text = json.dumps(card, indent=1, ensure_ascii=False)
-    write_whole(place / CARD, lambda file: file.write(text.encode()))
+    write_card(place, card)
     for old in place.glob("weights-*.safetensors"):
-        if old.name != weights:
+        if old.name != weights and _is_ours(old):
             old.unlink()
     return place
+
+
+def write_card(folder: str | os.PathLike[str], card: dict[str, Any]) -> None:
+    """Write ``model.json``, with a checksum of everything that it says."""
+    said = json.loads(json.dumps({name: value for name, value in card.items() if name != "checksum"}))
+    text = json.dumps({**said, "checksum": _checksum(said)}, indent=1, ensure_ascii=False)
+    write_whole(Path(folder) / CARD, lambda file: file.write(utf8(text).encode()))
+
+
+def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read ``model.json``; one sentence where it is missing, damaged, or not as it was written.
+
+    Example:
+        >>> import tempfile, unspool as us
+        >>> place = save_folder(us.models.SGC(5, 3), tempfile.mkdtemp(), metrics={"test": 0.71})
+        >>> read_card(place)["metrics"]
+        {'test': 0.71}
+    """
+    file = Path(folder) / CARD
+    if not file.is_file():
+        raise FileNotFoundError(f"{folder} holds no finished model: {CARD} is missing")
+    try:
+        card = json.loads(file.read_bytes().decode("utf-8"))
+        found = card.pop("checksum", None)
+        fits = found == _checksum(card)
+    except (ValueError, AttributeError, TypeError, RecursionError):  # neither JSON nor UTF-8, or not a card at all
+        raise ValueError(f"{file} is damaged; train again or restore it") from None
+    if found is None:
+        raise ValueError(
+            f"{file} carries no checksum: it is damaged, or an older version wrote it; train again or restore it"
+        )
+    if not fits:
+        raise ValueError(f"{file} is damaged: its checksum does not fit; train again or restore it")
+    return card
+
+
+def _checksum(said: dict[str, Any]) -> str:
+    """Of what a card says, however it is laid out."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is one of weights that we wrote: the name says what the content is."""
+    if not re.fullmatch(WEIGHTS, path.name) or not path.is_file() or path.is_symlink():
+        return False
+    return path.name.startswith(f"weights-{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}.")
 
 
 def load_folder(folder: str | os.PathLike[str], device: torch.device | str = "cpu") -> tuple[Model, dict[str, Any]]:
     """Read a model and its card back, in evaluation mode; nothing in the folder is executed."""
     from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    from safetensors.torch import load as read
 
     place = Path(folder)
     check_device(device)
-    if not (place / CARD).is_file():
-        raise FileNotFoundError(f"{place} holds no finished model: {CARD} is missing")
+    card = read_card(place)
+    named = card.get("weights")
+    if not isinstance(named, str) or named != Path(named).name:  # never outside the folder, whatever the card says
+        raise ValueError(f"{place / CARD} is damaged: it names no weights; train again or restore it")
+    weights = place / named
+    if not weights.is_file():
+        raise FileNotFoundError(f"{place} holds no weights: {named} is missing")
+    content = weights.read_bytes()
+    if hashlib.sha256(content).hexdigest() != card.get("weights_sha256"):
+        raise ValueError(f"{weights} is damaged: its checksum does not fit; train again or restore it")
     try:
-        card = json.loads((place / CARD).read_text(encoding="utf-8"))
-        weights = place / Path(card["weights"]).name  # never outside the folder, whatever the card says
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
-        raise ValueError(f"{place / CARD} is damaged; train again or restore it") from None
-    try:
-        state = load_file(weights, device=str(device))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{place} holds no weights: {weights.name} is missing") from None
-    except SafetensorError:
+        state = read(content)
+    except (SafetensorError, KeyError, RuntimeError, TypeError, ValueError):
         raise ValueError(f"{weights} is damaged; train again or restore it") from None
     model = build_again(card, state, str(place), device)
     model.card = card

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import statistics
@@ -14,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from unspool.models.folder import CARD
+from unspool.models.folder import CARD, read_card
 from unspool.report.text import counted, number
 from unspool.train import Epoch
 
@@ -155,12 +154,10 @@ def mean_and_spread(values: list[float]) -> tuple[float, float | None] | None:
 
 def _read_seed(name: str, place: Path) -> Seed:
     try:
-        card = json.loads((place / CARD).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):  # neither JSON nor UTF-8
-        card = None
+        card = read_card(place)
     except OSError as problem:
         raise type(problem)(f"cannot read {place / CARD}: {problem.strerror}") from None
-    if not isinstance(card, dict) or not isinstance(card.get("model"), str):
+    if not isinstance(card.get("model"), str):
         raise ValueError(f"{place / CARD} is damaged; train this seed again, or move its folder away")
     if not name:  # a single model; the folder's own name where the card does not tell the seed
         called = Seed(name, place, card).metric("seed")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.files import write_whole
+from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.train.record import Epoch
 
 FORMAT = 3
@@ -72,7 +72,7 @@ def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
     }
-    write_whole(path, lambda file: torch.save(content, file))
+    write_sealed(path, lambda file: torch.save(content, file))
 
 
 def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str, Any]) -> Snapshot:
@@ -81,10 +81,12 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str,
         return Snapshot.fresh()
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     try:
-        content = torch.load(path, map_location=device, weights_only=True)
+        content = torch.load(read_sealed(path), map_location=device, weights_only=True)
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}")
         began = content["about"]
+    except Unsound as problem:
+        raise _useless(path, str(problem)) from None
     except Exception as problem:
         raise _useless(path, type(problem).__name__) from None
     for name, value in about.items():
