@@ -164,6 +164,16 @@ def times(h: Any, factor: Map) -> Any:
     return h * factor if isinstance(h, Tensor) else h.mapped(factor)
 
 
+def shipped(algorithm: Algorithm) -> bool:
+    """Whether a rule is one of this package's, whose steps are known, and not somebody's own."""
+    return type(algorithm).__module__.startswith("unspool.")
+
+
+def begun(algorithm: Algorithm, start: Tensor) -> State:
+    """The state before the first step. A rule of one's own begins with a copy, which it may change in place."""
+    return algorithm.begin(start if shipped(algorithm) else start.clone())
+
+
 def handled_kinds(algorithm: Algorithm) -> tuple[Kind, ...]:
     """The kinds of terms that a rule takes into account: those it states beside its ``advance`` or below.
 
@@ -198,7 +208,7 @@ def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind
             f"{algorithm.name} handles {known} terms, but {term.name} is {kind.name}; use an algorithm that handles it"
         )
     way = "use ProximalGradient()"
-    if not type(algorithm).__module__.startswith("unspool."):
+    if not shipped(algorithm):
         way += (
             f", or state handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE) if {algorithm.name}.advance calls problem.prox"
         )

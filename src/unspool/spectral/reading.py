@@ -17,7 +17,8 @@ from unspool.objective import Given, QuadraticTerm, Stencil
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
 from unspool.unroll import Implicit, Polynomial, Unrolled
-from unspool.unroll.lower import LinearProblem, lower, powers_may_cancel, why_not_linear
+from unspool.unroll.attempt import try_lowering
+from unspool.unroll.lower import LinearProblem, lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,29 +120,30 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
     if isinstance(net.adjoint, Polynomial):
         return Hops(_checked(net.hops(where)), net.adjoint.basis or Basis.POWERS, where.scale)
     if isinstance(net.adjoint, Implicit):
-        if not all(isinstance(term, QuadraticTerm) for term in net.objective.terms):
-            return Neither(f"{net.objective} is not a quadratic of the Laplacian")
+        for term in net.objective.terms:
+            if not isinstance(term, QuadraticTerm):
+                return Neither(f"{term.name} states no stencil")
         x = torch.zeros(where.nodes, 1, dtype=torch.float64)
         problem = Problem(net.objective, Given(x, where, net.values(1)))
         check_strictly_convex(problem)
         return Minimiser(net.objective.stencil(problem.given), where.scale)
     like = where.degree.to(torch.float64)
-    reason = why_not_linear(net.algorithm, net.objective, Given(like, where, net.values(1)))
-    if reason is not None:
-        return Neither(reason.removeprefix("cannot lower: ").split(";")[0])
+    tried = try_lowering(net.algorithm, net.objective, net.depth, net.values, net.start)
+    if tried.reason is not None:
+        return Neither(tried.reason.removeprefix("cannot lower: ").split(";")[0])
     if net.between is not None:
         return Neither("a module stands between the layers")
     # Linear, but run step by step at its owner's wish: lowered here only to be read.
-    basis = Basis.CHEBYSHEV if powers_may_cancel(net.algorithm) else Basis.POWERS
     problems = [
-        LinearProblem(net.objective, Given(like, where, net.values(k)), k, None, basis) for k in range(1, net.depth + 1)
+        LinearProblem(net.objective, Given(like, where, net.values(k)), k, None, tried.basis)
+        for k in range(1, net.depth + 1)
     ]
     parts = lower(net.algorithm, problems, net.start).parts
     if "start" in parts:
         raise Refusal(
             "this network starts at a tensor of its own, so two polynomials describe it and no single response"
         )
-    return Hops(_checked(parts["x"]), basis, where.scale)
+    return Hops(_checked(parts["x"]), tried.basis, where.scale)
 
 
 def _checked(hops: Tensor) -> Tensor:

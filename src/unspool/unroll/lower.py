@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.objective import Given, Objective, QuadraticTerm
 from unspool.objective.channel import Map, is_zero, rank
 from unspool.ops.polynomial import Basis
 from unspool.refusal import Refusal
@@ -40,11 +39,17 @@ class HopPolynomial:
     parts: dict[str, Tensor]
     basis: Basis
 
-    def __add__(self, other: HopPolynomial) -> HopPolynomial:
+    def __add__(self, other: Any) -> HopPolynomial:
+        if not isinstance(other, HopPolynomial):
+            if not isinstance(other, Tensor) and other == 0:  # where Python's sum begins
+                return self
+            raise TypeError("a step that adds anything but iterates and gradients is not linear")
         parts = dict(self.parts)
         for source, hops in other.parts.items():
             parts[source] = _add(parts[source], hops) if source in parts else hops
         return HopPolynomial(parts, self.basis)
+
+    __radd__ = __add__
 
     def __sub__(self, other: HopPolynomial) -> HopPolynomial:
         return self + -other
@@ -67,6 +72,8 @@ class HopPolynomial:
 
     def mapped(self, t: Map) -> HopPolynomial:
         """Every coefficient followed by the map t on channels."""
+        if isinstance(t, HopPolynomial):
+            raise TypeError("a product of iterates is not linear")
         return HopPolynomial({s: _then(h, t) for s, h in self.parts.items()}, self.basis)
 
     def shifted(self) -> HopPolynomial:
@@ -113,32 +120,6 @@ def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> 
     for problem in problems:
         state = algorithm.advance(state, problem)
     return state[0]
-
-
-def powers_may_cancel(algorithm: Algorithm) -> bool:
-    """Whether power coefficients can grow and cancel: with more than one iterate in the state, or learnt step sizes.
-
-    Steps that are each unstable and stable together are what momentum methods are made of, and what training finds.
-    """
-    if algorithm.leaves:
-        return True
-    probe = HopPolynomial({}, Basis.POWERS)
-    return sum(isinstance(part, HopPolynomial) for part in algorithm.begin(probe)) > 1
-
-
-def why_not_linear(algorithm: Algorithm, objective: Objective, given: Given) -> str | None:
-    """Why this pair cannot be lowered, found by trying one step; None if it can."""
-    for term in objective.terms:
-        if not isinstance(term, QuadraticTerm):
-            what = "states no stencil" if getattr(term, "quadratic", False) else "is not quadratic"
-            return f"cannot lower: {term.name} {what}; use adjoint=Stored()"
-    try:
-        lower(algorithm, [LinearProblem(objective, given, 1, None, Basis.POWERS)], Input())
-    except CannotLower as refusal:
-        return str(refusal)
-    except (TypeError, AttributeError) as problem:
-        return f"cannot lower: {algorithm.name}.advance does more than add, scale and ask for gradients ({problem}); use adjoint=Stored()"
-    return None
 
 
 # -- coefficient tensors: (hops,), (hops, features) or (hops, features, features) --------------------------------------

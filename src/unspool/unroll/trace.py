@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.algorithm.algorithm import State
+from unspool.algorithm.algorithm import State, begun, shipped
 from unspool.algorithm.exact import check_minimiser, solve, solver_step
 from unspool.refusal import Refusal
 
@@ -55,7 +55,7 @@ class Trace:
 
 def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace:
     """Step through the problems one by one, measuring each."""
-    state: State = algorithm.begin(start)
+    state: State = begun(algorithm, start)
     iterates, before, after, slopes, distances, minima = [start], [], [], [], [], []
     target: Tensor | None = None
     reason: str | None = None
@@ -66,7 +66,7 @@ def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace
             reason = reason or found
         before.append(float(problem.value(state[0]).sum()))
         state = algorithm.advance(state, problem)
-        h = state[0]
+        h = state[0] if shipped(algorithm) else state[0].clone()  # a rule of one's own may go on writing into it
         iterates.append(h)
         after.append(float(problem.value(h).sum()))
         slopes.append(_slope(problem, h))

@@ -9,7 +9,7 @@ import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
-from unspool.algorithm.algorithm import check_fit
+from unspool.algorithm.algorithm import begun, check_fit, shipped
 from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fused import fused_step
 from unspool.graph import Graph, check_input, ring
@@ -18,7 +18,8 @@ from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
 from unspool.refusal import Refusal
 from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
-from unspool.unroll.lower import LinearProblem, lower, powers_may_cancel, why_not_linear
+from unspool.unroll.attempt import first_values, try_lowering
+from unspool.unroll.lower import LinearProblem, lower
 from unspool.unroll.read_back import ReadBack, read_back_layers
 from unspool.unroll.start import From, Input, Start, Zero
 from unspool.unroll.trace import Trace, trace
@@ -86,7 +87,9 @@ class Unrolled(nn.Module):
         self.objective, self.algorithm, self.start = objective, algorithm, start
         self.depth = _checked_depth(algorithm, depth)
         check_fit(algorithm, objective)
-        self.adjoint = _chosen_adjoint(objective, algorithm, _with_between(between, adjoint), self.leaves)
+        #: Why the network keeps its steps although nobody asked for that; None where it does not, or was asked to.
+        self.why_not_linear: str | None = None
+        self.adjoint = self._chosen_adjoint(_with_between(between, adjoint))
         self.between = between
         # Only rules that take exactly the step they name: another may ask for a part of it.
         whole_steps = type(algorithm) in (GradientDescent, ProximalGradient)
@@ -132,7 +135,7 @@ class Unrolled(nn.Module):
         start = self.start.tensor(x)
         if isinstance(self.adjoint, Implicit):
             return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint)
-        state = self.algorithm.begin(start)
+        state = begun(self.algorithm, start)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         values = [self.values(k) for k in range(1, self.depth + 1)]
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
@@ -189,15 +192,37 @@ class Unrolled(nn.Module):
             else str(self.adjoint)
         )
         learns = ", ".join(f"{n} ({p.numel()})" for n, p in self.coefficients.items() if p.requires_grad) or "nothing"
-        return (
+        lines = (
             f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
         )
+        # A term that is not quadratic is plain to see; that one's own rule is not linear may come as a surprise.
+        own = self.why_not_linear is not None and not shipped(self.algorithm)
+        return f"{lines}\n{self.why_not_linear}" if own else lines
 
     def __repr__(self) -> str:
         lines = "\n  ".join(self.extra_repr().split("\n"))
         return f"Unrolled(\n  {lines}\n)"
 
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _chosen_adjoint(self, adjoint: Adjoint | None) -> Adjoint:
+        if isinstance(self.algorithm, Exact):
+            if adjoint is not None and not isinstance(adjoint, Implicit):
+                raise Refusal(f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()")
+            adjoint = adjoint or Implicit(self.algorithm.tolerance, self.algorithm.limit)
+        if isinstance(adjoint, Implicit):
+            _check_implicit(self.objective, self.algorithm, self.leaves)
+            return adjoint
+        if isinstance(adjoint, Stored | Checkpointed):
+            return adjoint
+        values = first_values(self.leaves, self.depth)
+        found = try_lowering(self.algorithm, self.objective, self.depth, values, self.start)
+        if found.reason is None:
+            return Polynomial(found.basis if adjoint is None or adjoint.basis is None else adjoint.basis)
+        if adjoint is not None:
+            raise Refusal(found.reason)
+        self.why_not_linear = found.reason
+        return Stored()
 
     def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph, values: list[dict[Leaf, Tensor]]) -> Any:
         for k in layers:
@@ -248,7 +273,15 @@ class Unrolled(nn.Module):
             LinearProblem(self.objective, Given(like, graph, self.values(k), None), k, None, self._basis)
             for k in range(1, self.depth + 1)
         ]
-        return lower(self.algorithm, problems, self.start).parts
+        if shipped(self.algorithm):
+            return lower(self.algorithm, problems, self.start).parts
+        try:
+            return lower(self.algorithm, problems, self.start).parts
+        except Exception as problem:
+            raise Refusal(
+                f"{self.algorithm.name}.advance was linear when the network was made and is not any more ({problem}); "
+                "unroll it with adjoint=Stored()"
+            ) from problem
 
 
 def _refuse_stacked() -> None:
@@ -280,31 +313,13 @@ def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
     return int(depth)
 
 
-def _chosen_adjoint(
-    objective: Objective, algorithm: Algorithm, adjoint: Adjoint | None, leaves: tuple[Leaf, ...]
-) -> Adjoint:
-    if isinstance(algorithm, Exact):
-        if adjoint is not None and not isinstance(adjoint, Implicit):
-            raise Refusal(f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()")
-        adjoint = adjoint or Implicit(algorithm.tolerance, algorithm.limit)
-    if isinstance(adjoint, Implicit):
-        check_minimiser(objective)
-        for leaf in leaves:
-            if leaf.per_layer:
-                raise Refusal(
-                    f"Implicit differentiates one minimiser, but the coefficient {leaf} differs from layer to layer; tie it or use another adjoint"
-                )
-        return adjoint
-    if isinstance(adjoint, Stored | Checkpointed):
-        return adjoint
-    tiny = ring(3)
-    reason = why_not_linear(algorithm, objective, Given(tiny.degree.to(tiny.dtype), tiny))
-    if reason is not None:
-        if adjoint is None:
-            return Stored()
-        raise Refusal(reason)
-    basis = adjoint.basis if adjoint is not None else None
-    return Polynomial(basis or (Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS))
+def _check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Leaf, ...]) -> None:
+    check_minimiser(objective)
+    for leaf in leaves:
+        if leaf.per_layer:
+            who = "Exact reaches" if isinstance(algorithm, Exact) else "Implicit differentiates"
+            way = "tie it" if isinstance(algorithm, Exact) else "tie it or use another adjoint"
+            raise Refusal(f"{who} one minimiser, but the coefficient {leaf} differs from layer to layer; {way}")
 
 
 def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:

@@ -1,0 +1,132 @@
+"""Whether a network can be lowered, found by trying."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unspool.algorithm import Algorithm, Problem
+from unspool.algorithm.algorithm import shipped
+from unspool.graph import Graph, path
+from unspool.objective import INITIAL, Given, Objective, QuadraticTerm, Values
+from unspool.objective.coefficient import Leaf
+from unspool.ops.polynomial import Basis, propagate
+from unspool.refusal import Refusal
+from unspool.unroll.lower import HopPolynomial, LinearProblem, lower
+from unspool.unroll.start import From, Start, Zero
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of it: the basis that keeps the digits, or the reason why there is none."""
+
+    basis: Basis = Basis.POWERS
+    reason: str | None = None
+
+
+def try_lowering(
+    algorithm: Algorithm, objective: Objective, depth: int, values: Callable[[int], Values], start: Start
+) -> Attempt:
+    """Lower a network on a small graph, all of its steps, and compare with the steps themselves.
+
+    One step is enough for the rules of this package. Any other may do something else in a later layer, or look at what
+    kind of iterate it was given, so it is run through, on polynomials and on numbers, and believed only if both agree.
+
+    Args:
+        algorithm: the rule.
+        objective: what it minimises.
+        depth: how many steps there are.
+        values: the raw parameters of layer 1 ... depth.
+        start: where it begins.
+    """
+    for term in objective.terms:
+        if not isinstance(term, QuadraticTerm):
+            what = "states no stencil" if getattr(term, "quadratic", False) else "is not quadratic"
+            return Attempt(reason=f"cannot lower: {term.name} {what}; use adjoint=Stored()")
+    try:
+        if shipped(algorithm):
+            _lowered(algorithm, objective, 1, values, start, Basis.POWERS)
+            return Attempt(Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS)
+        with torch.random.fork_rng(devices=[]):  # whatever it draws, the user's numbers come out as if it had not been
+            return _tried(algorithm, objective, depth, values, start)
+    except Refusal as refusal:
+        return Attempt(reason=str(refusal))
+    except Exception as problem:  # whatever a user's rule runs into on polynomials
+        said = f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
+        return Attempt(
+            reason=f"cannot lower: {algorithm.name}.advance does more than add, scale and ask for gradients ({said}); use adjoint=Stored()"
+        )
+
+
+def first_values(leaves: tuple[Leaf, ...], depth: int) -> Callable[[int], Values]:
+    """The raw parameters of each layer before training."""
+    raw = {leaf: leaf.start_layers(depth) for leaf in leaves}
+    return lambda k: {leaf: r[k - 1] if leaf.per_layer else r for leaf, r in raw.items()}
+
+
+def powers_may_cancel(algorithm: Algorithm) -> bool:
+    """Whether power coefficients can grow and cancel: with more than one iterate in the state, or learnt step sizes.
+
+    Steps that are each unstable and stable together are what momentum methods are made of, and what training finds.
+    """
+    if algorithm.leaves:
+        return True
+    probe = HopPolynomial({}, Basis.POWERS)
+    return sum(isinstance(part, HopPolynomial) for part in algorithm.begin(probe)) > 1
+
+
+def _tried(
+    algorithm: Algorithm, objective: Objective, depth: int, values: Callable[[int], Values], start: Start
+) -> Attempt:
+    basis = Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS
+    parts = _lowered(algorithm, objective, depth, values, start, basis)
+    if basis is Basis.POWERS and any(float(hops.abs().sum(0).max()) > 100 for hops in parts.values()):
+        basis = Basis.CHEBYSHEV  # steps that are unstable each, and perhaps stable together
+        parts = _lowered(algorithm, objective, depth, values, start, basis)
+    graph, (x, other) = _small(), _signals(objective, algorithm)
+    begin = torch.zeros_like(x) if isinstance(start, Zero) else other if isinstance(start, From) else x
+    state, size = algorithm.begin(begin.clone()), float(torch.linalg.vector_norm(x))
+    for k in range(1, depth + 1):
+        state = algorithm.advance(state, Problem(objective, Given(x, graph, values(k)), k))
+        size = max(size, float(torch.linalg.vector_norm(state[0])))
+    sources = {"x": x, "start": other}
+    short = [propagate(graph.require_laplacian(), sources[s], hops, basis) for s, hops in parts.items()]
+    gap = float(torch.linalg.vector_norm(sum(short, torch.zeros_like(x)) - state[0])) / size
+    if not gap < 1e-6:  # also where numbers have run out of range
+        return Attempt(
+            reason=f"cannot lower: {algorithm.name}.advance takes other steps on numbers than on polynomials (they differ by {gap:.1e}); use adjoint=Stored()"
+        )
+    return Attempt(basis)
+
+
+def _lowered(
+    algorithm: Algorithm,
+    objective: Objective,
+    depth: int,
+    values: Callable[[int], Values],
+    start: Start,
+    basis: Basis,
+) -> dict[str, Tensor]:
+    graph, (x, _) = _small(), _signals(objective, algorithm)
+    problems = [LinearProblem(objective, Given(x, graph, values(k)), k, None, basis) for k in range(1, depth + 1)]
+    return lower(algorithm, problems, start).parts
+
+
+@functools.cache
+def _small() -> Graph:
+    """Five nodes with five different frequencies."""
+    with torch.device("cpu"):
+        return path(5).to(torch.float64)
+
+
+def _signals(objective: Objective, algorithm: Algorithm) -> Tensor:
+    """Two random signals, as wide as the metrics are."""
+    found = [c.evaluate(INITIAL) for t in objective.terms for c in t.coefficients]
+    found += [leaf.evaluate(INITIAL) for leaf in algorithm.leaves]
+    width = max((v.shape[-1] for v in found if isinstance(v, Tensor) and v.ndim), default=2)
+    generator = torch.Generator("cpu").manual_seed(0)
+    return torch.randn(2, 5, width, dtype=torch.float64, generator=generator, device="cpu")
