@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -11,14 +13,20 @@ from unspool.objective.term import checked_kind, stencil_gradient
 from unspool.refusal import Refusal
 from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
 
+#: How far from 0 and from the input a term is tried.
+SIZES = (0.01, 0.1, 1.0, 10.0, 30.0)
+#: So many entries of H a Hessian is written out for.
+ENTRIES = 64
+
 
 def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: int = 0) -> None:
-    """Check that a term keeps its laws, at random points in float64.
+    """Check that a term keeps its laws, at random points in float64, near and far from 0 and from the input.
 
     * kind: it is exactly one kind of term, smooth or proximable.
     * value: one number per leading dimension; a scaled term scales its value.
-    * smooth: the gradient is autograd's; its Lipschitz constant holds; a quadratic term's gradient is affine, and
-      its stencil reproduces it.
+    * convex: a term whose ``is_convex`` says so has no chord below its values, and no curvature below zero.
+    * smooth: the gradient is autograd's, in a stack too; its Lipschitz constant holds; a quadratic term's gradient is
+      affine, and its stencil reproduces it.
     * proximable: the proximal operator beats random competitors, is firmly non-expansive, and has finite gradients,
       at kinks too.
 
@@ -40,22 +48,27 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     generator = torch.Generator().manual_seed(seed)
     x, h = random_signal(graph, features, generator), random_signal(graph, features, generator)
     given = Given(x, graph, step=0.5)
-    _check_kind(term)
+    try:
+        checked_kind(term)
+    except Refusal as refusal:
+        raise LawBroken(str(refusal)) from None
     _check_value(term, h, given)
+    if term.is_convex(given):
+        _check_chords(term, given, generator)
     if isinstance(term, SmoothTerm):
-        _check_gradient(term, h, given)
-        _check_lipschitz(term, given, generator)
+        _check_gradient(term, given, generator)
+        _check_curvature(term, given, generator)
     if isinstance(term, ProximableTerm):
         for step in (0.1, 1.0, 3.0):
             _check_prox(term, 2 * h, step, given, generator)
         _check_kinks(term, given)
 
 
-def _check_kind(term: Term) -> None:
-    try:
-        checked_kind(term)
-    except Refusal as refusal:
-        raise LawBroken(str(refusal)) from None
+def _points(given: Given, generator: torch.Generator) -> Iterator[tuple[float, Tensor]]:
+    """Points at all sizes, around 0 and around the input."""
+    for size in SIZES:
+        for centre in (torch.zeros_like(given.x), given.x):
+            yield size, centre + size * random_signal(given.graph, given.x.shape[-1], generator)
 
 
 def _check_value(term: Term, h: Tensor, given: Given) -> None:
@@ -81,31 +94,83 @@ def _check_value(term: Term, h: Tensor, given: Given) -> None:
         )
 
 
-def _check_gradient(term: SmoothTerm, h: Tensor, given: Given) -> None:
-    leaf = h.clone().requires_grad_()
-    (expected,) = torch.autograd.grad(term.value(leaf, given), leaf)
-    gap = relative(term.gradient(h, given), expected)
-    require(gap < 1e-8, f"{term.name}.gradient differs from autograd of its value by {gap:.1e}")
+def _check_chords(term: Term, given: Given, generator: torch.Generator) -> None:
+    """f(t a + (1 − t) b) ≤ t f(a) + (1 − t) f(b), also for points that differ in one row or one entry."""
+    for size, a in _points(given, generator):
+        move = size * random_signal(given.graph, a.shape[-1], generator)
+        row, entry = torch.zeros_like(move), torch.zeros_like(move)
+        at = int(torch.randint(given.graph.nodes, (), generator=generator))
+        row[at], entry[at, 0] = move[at], move[at, 0]
+        for b in (a + move, a + row, a + entry):
+            ends = (a, b)
+            if isinstance(term, ProximableTerm):  # a constraint is finite where its projections lie
+                ends = (term.prox(a, 0.5, given), term.prox(b, 0.5, given))
+            left, right = (float(term.value(end, given)) for end in ends)
+            for t in (0.25, 0.5, 0.75):
+                above = t * left + (1 - t) * right
+                gap = float(term.value(t * ends[0] + (1 - t) * ends[1], given)) - above
+                require(
+                    gap <= 1e-9 * (1 + abs(left) + abs(right)),
+                    f"{term.name}.is_convex says that it is convex, but its value lies {gap:.2g} above a chord near |h| = {size:g}; "
+                    "return False from is_convex where it is not",
+                )
+
+
+def _check_gradient(term: SmoothTerm, given: Given, generator: torch.Generator) -> None:
+    points = [point for _, point in _points(given, generator)]
+    for h in points:
+        leaf = h.clone().requires_grad_()
+        (expected,) = torch.autograd.grad(term.value(leaf, given), leaf)
+        gap = relative(term.gradient(h, given), expected)
+        require(gap < 1e-8, f"{term.name}.gradient differs from autograd of its value by {gap:.1e}")
+    alone = torch.stack([term.gradient(h, given) for h in points])
+    gap = relative(term.gradient(torch.stack(points), given), alone)
+    require(
+        gap < 1e-8, f"{term.name}.gradient of a stack of signals differs from those of the single ones by {gap:.1e}"
+    )
     if term.quadratic:
-        zero = torch.zeros_like(h)
-        affine = term.gradient(h + given.x, given) + term.gradient(zero, given)
-        gap = relative(affine, term.gradient(h, given) + term.gradient(given.x, given))
-        require(gap < 1e-8, f"{term.name} calls itself quadratic, but its gradient is not affine (off by {gap:.1e})")
+        nothing = term.gradient(torch.zeros_like(given.x), given)
+        for a, b in zip(alone, points, strict=True):
+            gap = relative(term.gradient(b + given.x, given) + nothing, a + term.gradient(given.x, given))
+            require(
+                gap < 1e-8, f"{term.name} calls itself quadratic, but its gradient is not affine (off by {gap:.1e})"
+            )
     if isinstance(term, QuadraticTerm):
+        h = points[-1]
         gap = relative(stencil_gradient(term.stencil(given), h, given), term.gradient(h, given))
         require(gap < 1e-8, f"{term.name}.stencil does not reproduce its gradient (off by {gap:.1e})")
 
 
-def _check_lipschitz(term: SmoothTerm, given: Given, generator: torch.Generator) -> None:
-    constant = float(term.lipschitz(given))
-    for scale in (0.01, 1.0, 10.0):
-        a = random_signal(given.graph, given.x.shape[-1], generator)
-        b = a + scale * random_signal(given.graph, given.x.shape[-1], generator)
-        growth = float((term.gradient(a, given) - term.gradient(b, given)).norm() / (a - b).norm())
+def _check_curvature(term: SmoothTerm, given: Given, generator: torch.Generator) -> None:
+    """The Hessian at every point, or a block of it: its eigenvalues lie in [−L, L], and in [0, L] for a convex term."""
+    bound, convex = float(term.lipschitz(given)), term.is_convex(given)
+    for size, h in _points(given, generator):
+        low, high = _curvature(term, h, 1e-4 * max(size, 0.1), given, generator)
+        rounding = 1e-6 * (1 + max(abs(low), abs(high)))
+        steep = max(abs(low), abs(high))
         require(
-            growth <= constant * (1 + 1e-9) + 1e-12,
-            f"{term.name}.lipschitz says {constant:.4g}, but its gradient grew by {growth:.4g}",
+            steep <= bound + rounding,
+            f"{term.name}.lipschitz says {bound:.4g}, but its gradient grows by {steep:.4g} near |h| = {size:g}",
         )
+        require(
+            not convex or low >= -rounding,
+            f"{term.name}.is_convex says that it is convex, but its curvature falls to {low:.3g} near |h| = {size:g}; "
+            "return False from is_convex where it is not",
+        )
+
+
+def _curvature(
+    term: SmoothTerm, h: Tensor, step: float, given: Given, generator: torch.Generator
+) -> tuple[float, float]:
+    """The outer eigenvalues of (a block of) the Hessian at h, by differences of gradients."""
+    entries = torch.randperm(h.numel(), generator=generator)[:ENTRIES]
+    moves = torch.zeros(len(entries), h.numel(), dtype=h.dtype)
+    moves[torch.arange(len(entries)), entries] = step
+    moves = moves.view(-1, *h.shape)
+    change = (term.gradient(h + moves, given) - term.gradient(h - moves, given)) / (2 * step)
+    block = change.flatten(1)[:, entries]
+    value = torch.linalg.eigvalsh((block + block.mT) / 2)
+    return float(value[0]), float(value[-1])
 
 
 def _check_prox(term: ProximableTerm, v: Tensor, step: float, given: Given, generator: torch.Generator) -> None:
