@@ -69,7 +69,7 @@ def alone_in(folder: str | os.PathLike[str]) -> Generator[bool]:
         ...     pass
         Traceback (most recent call last):
             ...
-        BlockingIOError: another process is at work in ...; wait until it has ended, or choose another folder
+        BlockingIOError: another run is at work in ...; wait until it has ended, or choose another folder
     """
     file = Path(folder) / ".unspool.lock"
     handle, locked = _locked(file)
@@ -102,7 +102,7 @@ def _locked(file: Path) -> tuple[int, bool]:
             if problem.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
                 os.close(handle)
                 raise BlockingIOError(
-                    f"another process is at work in {file.parent}; wait until it has ended, or choose another folder"
+                    f"another run is at work in {file.parent}; wait until it has ended, or choose another folder"
                 ) from None
             return handle, False
         except BaseException:

@@ -51,7 +51,7 @@ def test_a_sealed_file_that_is_cut_or_grows_is_found(tmp_path):
 def test_a_folder_takes_one_process_at_a_time(tmp_path):
     with alone_in(tmp_path) as locked:
         assert locked
-        with pytest.raises(BlockingIOError, match="another process is at work in"), alone_in(tmp_path):
+        with pytest.raises(BlockingIOError, match="another run is at work in"), alone_in(tmp_path):
             pass
     with alone_in(tmp_path):
         pass

@@ -162,6 +162,12 @@ def test_damaged_or_foreign_snapshots_are_named(task, tmp_path):
         train.fit(other, task, Plan(epochs=2), snapshot=file)
 
 
+@pytest.mark.parametrize("every", [math.nan, math.inf, -1.0])
+def test_seconds_between_snapshots_are_finite(task, tmp_path, every):
+    with pytest.raises(ValueError, match="seconds between snapshots are a finite number"):
+        train.fit(model(task), task, Plan(epochs=2), snapshot=tmp_path / "run.pt", every=every)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [

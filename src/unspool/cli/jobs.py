@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from unspool.cli.finite import Finite
 from unspool.cli.source import Source, data_options
 
 _OUT = click.Path(path_type=Path)
@@ -57,9 +58,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda or mps.")
 @click.option("--out", default="out/train", show_default=True, type=_OUT, help="Where models and report go.")
 @click.option("--resume", is_flag=True, help="Continue runs that were cut off; finished seeds stay.")
-@click.option(
-    "--snapshot-every", default=10.0, show_default=True, type=click.FloatRange(0), help="Seconds between snapshots."
-)
+@click.option("--snapshot-every", default=10.0, show_default=True, type=Finite(0), help="Seconds between snapshots.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: progress, seed, summary.")
 @click.option("--no-report", is_flag=True, help="Write no report.")

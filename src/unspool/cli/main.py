@@ -14,16 +14,29 @@ from pathlib import Path
 import click
 
 import unspool
+from unspool.cli.finite import Finite
 from unspool.cli.jobs import datasets_, denoise, explain, models_, predict, train_
 from unspool.cli.report import report_
 from unspool.cli.reproduce import reproduce
 from unspool.cli.sentence import sentence
 from unspool.cli.study import study
 from unspool.cli.terminal import echo
+from unspool.files import utf8
 from unspool.refusal import Refusal
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """All commands; what is typed is text."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse bytes that are not text before any work: cards, reports and tables could not name such a file."""
+        for word in args:
+            if utf8(word) != word:
+                raise ValueError(f"{word}: the name is not UTF-8; rename the file")
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(unspool.__version__, prog_name="unspool")
 def cli() -> None:
     """Write down a graph signal denoising problem; get the graph neural network that solves it."""
@@ -35,13 +48,13 @@ def cli() -> None:
     "--depth", default=10, show_default=True, type=click.IntRange(1, 200), help="Layers of the unrolled network."
 )
 @click.option(
-    "--noise", default=0.6, show_default=True, type=click.FloatRange(0.0, 10.0), help="Standard deviation of the noise."
+    "--noise", default=0.6, show_default=True, type=Finite(0.0, 10.0), help="Standard deviation of the noise."
 )
 @click.option(
     "--alpha",
     default=0.15,
     show_default=True,
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=Finite(0.0, 1.0, min_open=True, max_open=True),
     help="Weight of the fidelity term.",
 )
 @click.option("--seed", default=0, show_default=True, help="Of sensors and noise.")

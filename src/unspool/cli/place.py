@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 from unspool.files import write_whole
@@ -11,7 +12,7 @@ def check_folder(folder: Path, option: str = "--out") -> None:
     """Make a folder if need be, and see that a file can be written into it; ``option`` is how it was said."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".probe"
+        probe = folder / f".probe-{secrets.token_hex(8)}"  # nobody else's
         write_whole(probe, lambda file: file.write(b"?"))
         probe.unlink()
     except OSError as problem:

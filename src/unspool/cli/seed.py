@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -13,13 +14,17 @@ from typing import Any
 from unspool import train
 from unspool.cli.crew import Event
 from unspool.cli.wish import Job
-from unspool.files import write_whole
+from unspool.files import remove_leftovers
 from unspool.models.checkpoint import describe
-from unspool.models.folder import CARD, load_folder, save_folder
+from unspool.models.folder import CARD, HISTORY, WEIGHTS, load_folder, save_folder
 from unspool.report import machine
 
 #: Seconds between events of progress.
 EVERY = 0.2
+#: A run that has not ended yet.
+SNAPSHOT = "run.pt"
+#: All that is written into the folder of a seed, as a regular expression; whatever else lies there is the user's.
+OURS = "|".join([*map(re.escape, (CARD, HISTORY, SNAPSHOT)), WEIGHTS])
 
 
 @dataclass(frozen=True)
@@ -40,23 +45,23 @@ class Order:
 
 
 def train_seed(job: Job, order: Order, seed: int, tell: Callable[[Event], None]) -> Event:
-    """Train one seed and keep it; tells of its progress, and gives the event of its end."""
+    """Train one seed and keep it; tells of its progress, and gives the event of its end.
+
+    A model that is there already stays, whole, until the new one takes its place in one move.
+    """
     place = order.out / f"seed{seed}"
     place.mkdir(parents=True, exist_ok=True)
-    snapshot = place / "run.pt"
-    for rest in place.glob(".*.*"):  # what a killed process was writing
-        rest.unlink()
-    if not order.resume:
-        snapshot.unlink(missing_ok=True)
-        (place / CARD).unlink(missing_ok=True)
+    snapshot = place / SNAPSHOT
+    remove_leftovers(place, OURS)
     data, task = job.repetition(seed)
     watch = Watcher(seed, job.plan.epochs, tell)
     model, run = train.run_seed(
-        job.build, seed, task.to(order.device), job.plan, watch=watch, snapshot=snapshot, every=order.snapshot_every
-    )
-    _write_history(place / "history.csv", run)
+        job.build, seed, task.to(order.device), job.plan, watch=watch, snapshot=snapshot, every=order.snapshot_every,
+        anew=not order.resume,
+    )  # fmt: skip
     metrics = {**asdict(run.best), "seed": seed, "epochs": len(run.history), "reason": run.reason, "seconds": run.seconds}  # fmt: skip
-    save_folder(model, place, **job.facts(data), device=order.device, hardware=machine(order.device), metrics=metrics)  # type: ignore[arg-type]
+    facts = {**job.facts(data), "device": order.device, "hardware": machine(order.device), "metrics": metrics}
+    save_folder(model, place, history=_history(run), **facts)  # type: ignore[arg-type]
     if run.reason != "interrupted":
         snapshot.unlink(missing_ok=True)
     ended = {"event": "seed", **metrics, "folder": str(place), "line": str(run)}
@@ -90,7 +95,7 @@ class Watcher:
 
 def finished(place: Path, job: Job) -> float | None:
     """The test score of a run that came to its end, if there is one in this folder; one of another kind is refused."""
-    if not (place / CARD).is_file():
+    if not (place / CARD).is_file() or (place / SNAPSHOT).is_file():  # a later run that was cut off is to be continued
         return None
     model, card = load_folder(place)
     metrics: dict[str, Any] = card.get("metrics", {})
@@ -135,9 +140,10 @@ def _told(card: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write_history(path: Path, run: train.Run) -> None:
+def _history(run: train.Run) -> bytes:
+    """All epochs as a table."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["epoch", "train_loss", "valid_loss", "valid_score", "test_score"])
     rows.writerows([e.epoch, *(f"{v:.6g}" for v in e.to_list()[1:])] for e in run.history)
-    write_whole(path, lambda file: file.write(text.getvalue().encode()))
+    return text.getvalue().encode()

@@ -19,6 +19,7 @@ from unspool.cli.seed import Order, finished, train_seed
 from unspool.cli.source import Source
 from unspool.cli.terminal import Terminal, echo
 from unspool.cli.wish import Job, Wish, prepare
+from unspool.files import alone_in
 from unspool.models.checkpoint import check_device
 from unspool.models.preset_tables import printed_accuracy
 from unspool.train.epochs import SMALL
@@ -29,6 +30,13 @@ def run(wish: Wish, source: Source, order: Order) -> None:
     console = Terminal(quiet=order.as_json or order.quiet, soft_wrap=True)
     check_device(order.device)
     check_folder(order.out)
+    with alone_in(order.out) as locked:
+        if not locked:
+            console.print(f"note: {order.out} lies on a file system without locks; let no other run write into it")
+        _run(wish, source, order, console)
+
+
+def _run(wish: Wish, source: Source, order: Order, console: Console) -> None:
     job = prepare(wish, source)
     console.print("\n".join(job.lines()))
     began, scores = time.monotonic(), dict[int, float]()

@@ -17,16 +17,17 @@ from unspool.models.checkpoint import FORMAT, build_again, check_device, describ
 from unspool.models.model import Model
 
 CARD = "model.json"
+HISTORY = "history.csv"
 #: Names of files with weights: the digits are the first of their sha256.
 WEIGHTS = r"weights-[0-9a-f]{12}\.safetensors"
 
 
-def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> Path:
+def save_folder(model: Model, folder: str | os.PathLike[str], *, history: bytes | None = None, **facts: Any) -> Path:
     """Write a model and what is known about it (preset, dataset, hashes, metrics) into a folder.
 
     The weights get a name of their own, and the JSON file, which names them, is put in place last and in one move: at any
-    moment the folder holds the old model or the new one, whole. The JSON file carries a checksum of the weights and one of
-    itself, and loading compares both.
+    moment the folder holds the old model or the new one, whole. The JSON file carries checksums of the weights, of
+    ``history`` (what training wrote down of its epochs, kept as ``history.csv``) and of itself, and whoever reads compares them.
 
     Example:
         >>> import tempfile, unspool as us
@@ -46,10 +47,13 @@ def save_folder(model: Model, folder: str | os.PathLike[str], **facts: Any) -> P
     checksum = hashlib.sha256(content).hexdigest()
     weights = f"weights-{checksum[:12]}.safetensors"
     write_whole(place / weights, lambda file: file.write(content))
+    if history is not None:
+        write_whole(place / HISTORY, lambda file: file.write(history))
     card = {
         "format": FORMAT,
         "weights": weights,
         "weights_sha256": checksum,
+        **({} if history is None else {"history_sha256": hashlib.sha256(history).hexdigest()}),
         **describe(model),
         "objective": str(model.objective),
         "reading": model.reading,
@@ -95,6 +99,15 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
     if not fits:
         raise ValueError(f"{file} is damaged: its checksum does not fit; train again or restore it")
     return card
+
+
+def history_fits(folder: Path, card: dict[str, Any]) -> bool:
+    """Whether the history in a folder, if there is one and the card knows it, is that of the card's model."""
+    known = card.get("history_sha256")
+    try:
+        return known is None or hashlib.sha256((folder / HISTORY).read_bytes()).hexdigest() == known
+    except OSError:
+        return True  # whoever reads it says what is wrong
 
 
 def _checksum(said: dict[str, Any]) -> str:

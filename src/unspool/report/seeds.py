@@ -13,11 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from unspool.models.folder import CARD, read_card
+from unspool.models.folder import CARD, HISTORY, history_fits, read_card
 from unspool.report.text import counted, number
 from unspool.train import Epoch
 
-HISTORY = "history.csv"
 _COLUMNS = ("epoch", "train_loss", "valid_loss", "valid_score", "test_score")
 
 
@@ -162,6 +161,8 @@ def _read_seed(name: str, place: Path) -> Seed:
     if not name:  # a single model; the folder's own name where the card does not tell the seed
         called = Seed(name, place, card).metric("seed")
         name = place.resolve().name if called is None else f"{called:g}"
+    if not history_fits(place, card):
+        return Seed(name, place, card, (), f"{HISTORY} is damaged, or was written by another run than the model")
     return Seed(name, place, card, *_read_history(place / HISTORY))
 
 

@@ -55,6 +55,7 @@ def fit(
     watch: Callable[[Epoch, Epoch], None] | None = None,
     snapshot: Path | None = None,
     every: float = 10.0,
+    anew: bool = False,
 ) -> Run:
     """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
 
@@ -69,6 +70,7 @@ def fit(
         snapshot: a file that the run is saved to now and then, and continued from if it is there; a run that was cut off
             and continued ends with the same numbers as one that was not.
         every: seconds between snapshots.
+        anew: begin at the first epoch although there is a snapshot, which stays until the first of this run is written.
 
     Example:
         >>> import torch, unspool as us
@@ -84,7 +86,9 @@ def fit(
         raise ValueError(f"the model is on {found}, the task on {task.target.device}: call task.to({str(found)!r})")
     optimiser = make_optimiser(plan, model)
     about = {} if snapshot is None else {**plan.describe(), "task": task.digest, **_settings(model)}
-    state = Snapshot.fresh() if snapshot is None else read_snapshot(snapshot, model, optimiser, about)
+    if not 0 <= every < math.inf:
+        raise ValueError(f"every={every}: seconds between snapshots are a finite number of at least 0")
+    state = Snapshot.fresh() if snapshot is None or anew else read_snapshot(snapshot, model, optimiser, about)
     if len(state.history) > plan.epochs:
         raise ValueError(
             f"{snapshot} holds {len(state.history)} epochs already, more than epochs={plan.epochs}; give at least as many, or remove it"

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from unspool.cli.finite import Finite
 from unspool.cli.source import Source, data_options
 
 _STUDY = click.argument("file", type=click.Path(path_type=Path))
@@ -76,7 +77,7 @@ def study() -> None:
 @click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; one per core on small graphs when omitted.")
 @click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")
 @click.option("--at-once", default=1024, show_default=True, type=click.IntRange(1), help="The most trials in one pack.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="End after so long; the rest waits.")
+@click.option("--seconds", type=Finite(0, min_open=True), help="End after so long; the rest waits.")
 @click.option("--retry-failed", is_flag=True, help="Train failed trials of the file again.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: start, progress, failed, leader, summary.")
@@ -163,7 +164,7 @@ def show(file: Path, trial: str, data: Path | None, as_json: bool) -> None:
 @click.option("--test", type=click.Choice(["t", "wilcoxon"]), default="t", show_default=True, help="Of the pairs.")
 @click.option(
     "--confidence", default=0.95, show_default=True, help="Of the interval.",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Finite(0, 1, min_open=True, max_open=True),
 )  # fmt: skip
 @_OVER
 @_DATASET

@@ -1,0 +1,230 @@
+"""The folder that --out names: one run at a time, old models until new ones are whole, and files of others left alone."""
+
+import os
+import shutil
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from cli.people import card, history, own, same, train, write_people
+from unspool import report
+from unspool.cli import seed as one_seed
+from unspool.cli.main import cli
+from unspool.files import alone_in
+from unspool.models.folder import load_folder, read_card
+
+CLASSES = ("--label-column", "team")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    place = write_people(tmp_path_factory.mktemp("people"))
+    train(place / "job", *own(place, *CLASSES))
+    return place
+
+
+@pytest.fixture
+def out(trained, tmp_path):
+    """A finished job to train over."""
+    return shutil.copytree(trained / "job", tmp_path / "job")
+
+
+def held(place):
+    """All files of a folder by name."""
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def refused(*words):
+    done = CliRunner().invoke(cli, [str(word) for word in words])
+    assert done.exit_code != 0
+    return str(done.exception)
+
+
+def again(folder, out, *more):
+    """Train over it, with another model of two layers more."""
+    return ["train", "GCN", "--epochs", 15, "--quiet", "--no-report", "--out", out, *own(folder, *CLASSES), *more]
+
+
+class Killed(BaseException):
+    """As if the process ended here."""
+
+
+def end_at(patch, epoch, how):
+    watch = one_seed.Watcher.__call__
+
+    def broken(self, now, best):
+        watch(self, now, best)
+        if now.epoch == epoch:
+            raise how
+
+    patch.setattr(one_seed.Watcher, "__call__", broken)
+
+
+# -- the old model -----------------------------------------------------------------------------------------------------
+
+
+def test_divergence_keeps_the_old_model(trained, out):
+    before = held(out)
+    assert "is not finite in epoch" in refused(*again(trained, out, "--rate", "1e30"))
+    assert held(out) == before
+
+
+@pytest.mark.parametrize("fits", [2, 3, 4])  # the probe and a snapshot; the weights, too; the history, too
+def test_a_full_disk_keeps_the_old_model(trained, out, monkeypatch, fits):
+    before = held(out)
+    sync, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) > fits:
+            raise OSError(28, "No space left on device")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left" in refused(*again(trained, out, "--set", "hidden=4"))
+    monkeypatch.undo()
+    changed = {name for name, content in held(out).items() if before.get(name) != content}
+    assert load_folder(out / "seed0")[1]["settings"]["hidden"] == 8
+    assert ("seed0/history.csv" in changed) == (fits == 4)  # which its reader knows by its checksum
+    assert set(before) - changed >= {"seed0/model.json", f"seed0/{card(out)['weights']}"}
+
+
+@pytest.mark.parametrize("every", [0, 100])
+def test_a_kill_keeps_the_old_model_and_the_new_run_can_be_continued(trained, out, tmp_path, monkeypatch, every):
+    wish = again(trained, out, "--set", "hidden=4", "--snapshot-every", every)
+    before = held(out)
+    with monkeypatch.context() as patch:
+        end_at(patch, 6, Killed())
+        with pytest.raises(Killed):
+            cli([str(word) for word in wish], standalone_mode=False)
+    left = held(out)
+    assert {name: left[name] for name in before} == before
+    assert set(left) - set(before) == ({"seed0/run.pt"} if every == 0 else set())
+    said = CliRunner().invoke(cli, [str(word) for word in (*wish, "--resume")])
+    if every:  # nothing of the new run is there
+        assert "was trained with hidden 8, not 4" in str(said.exception)
+        return
+    assert said.exit_code == 0, said.exception
+    assert card(out)["settings"]["hidden"] == 4
+    cli([str(word) for word in again(trained, tmp_path / "whole", "--set", "hidden=4")], standalone_mode=False)
+    same(out / "seed0", tmp_path / "whole" / "seed0")
+    assert sorted(held(out)) == sorted(held(tmp_path / "whole"))
+
+
+def test_a_snapshot_stays_until_the_first_one_of_a_new_run(trained, tmp_path, monkeypatch):
+    out = tmp_path / "job"
+    wish = again(trained, out, "--set", "hidden=8")
+    with monkeypatch.context() as patch:
+        end_at(patch, 9, KeyboardInterrupt())
+        train(out, *own(trained, *CLASSES), "--snapshot-every", 0, code=130)
+    before = (out / "seed0" / "run.pt").read_bytes()
+    with monkeypatch.context() as patch:
+        end_at(patch, 3, Killed())
+        with pytest.raises(Killed):
+            cli([str(word) for word in wish], standalone_mode=False)
+    assert (out / "seed0" / "run.pt").read_bytes() == before
+    cli([str(word) for word in (*wish, "--resume")], standalone_mode=False)
+    same(out / "seed0", trained / "job" / "seed0")
+
+
+def test_a_new_run_does_not_continue_an_old_snapshot(trained, tmp_path, monkeypatch):
+    out = tmp_path / "job"
+    with monkeypatch.context() as patch:
+        end_at(patch, 9, KeyboardInterrupt())
+        train(out, *own(trained, *CLASSES), "--snapshot-every", 0, code=130)
+    train(out, *own(trained, *CLASSES), "--rate", "0.02")  # another plan, which --resume refuses
+    assert card(out)["preset"]["rate"] == 0.02
+    assert len(history(out)) == 15
+    assert not (out / "seed0" / "run.pt").exists()
+
+
+def test_a_history_of_another_run_is_not_drawn(trained, out, tmp_path):
+    """The moment between the new history and the new card."""
+    train(tmp_path / "other", *own(trained, *CLASSES), epochs=4)
+    shutil.copy(tmp_path / "other" / "seed0" / "history.csv", out / "seed0" / "history.csv")
+    found = report.seeds.read_job(out).seeds[0]
+    assert found.history == ()
+    assert "another run" in found.trouble
+    assert report.seeds.read_job(trained / "job").seeds[0].trouble is None
+
+
+# -- files of others ---------------------------------------------------------------------------------------------------
+
+
+def test_files_of_the_user_survive_every_run(trained, out):
+    mine = {
+        ".env.local": b"secret", ".probe": b"mine", "notes.txt": b"n", ".model.json.swp": b"vim", "weights-best.safetensors": b"w",
+        "seed0/.git.keep": b"k", "seed0/.DS_Store.x": b"d", "seed0/weights-best.safetensors": b"w", "seed0/weights-0123456789ab.safetensors": b"w",
+        "seed0/.run.pt.backup": b"r", "seed0/model-old.json": b"{}", "seed0/history.csv.bak": b"h",
+    }  # fmt: skip
+    for name, content in mine.items():
+        (out / name).write_bytes(content)
+    (out / "seed0" / ".run.pt.0123456789abcdef").write_bytes(b"half")  # what a killed run was writing
+    old = read_card(out / "seed0")["weights"]
+    for more in (("--set", "hidden=4"), ("--set", "hidden=4", "--resume"), ("--set", "hidden=8", "--seeds", 2)):
+        cli([str(word) for word in again(trained, out, *more)], standalone_mode=False)
+        left = held(out)
+        assert {name: left[name] for name in mine} == mine
+        assert "seed0/.run.pt.0123456789abcdef" not in left
+        assert not [name for name in left if name.endswith((".lock", ".pt"))]
+    assert (out / "seed0" / old).exists()  # the last run is the first one again, to the bit
+    assert len(list((out / "seed0").glob("weights-*"))) == 3
+
+
+# -- two at once -------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_into_the_same_folder_is_refused_at_once(trained, out):
+    before = held(out)
+    with alone_in(out):
+        said = refused(*again(trained, out))
+    assert f"another run is at work in {out}" in said
+    assert held(out) == before
+    with alone_in(out / "seed0"):  # nobody's business
+        train(out, *own(trained, *CLASSES))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_of_two_processes_one_trains_and_one_is_refused(trained, tmp_path):
+    for pair in range(5):
+        out = tmp_path / str(pair)
+        wish = [str(word) for word in again(trained, out, "--epochs", 40, "--patience", 40)]
+        ends = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in [_child(wish), _child(wish)])
+        assert ends in ([0, 3], [0, 0])  # one after the other, if one was slow to start
+        assert load_folder(out / "seed0")[1]["metrics"]["epochs"] == 40
+        assert sorted(path.suffix for path in out.rglob("*") if path.is_file()) == [".csv", ".json", ".safetensors"]
+
+
+def _child(wish):
+    """Train in a process of its own; its exit code is 3 where another one is at work."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        cli(wish, standalone_mode=False)
+        os._exit(0)
+    except BlockingIOError:
+        os._exit(3)
+    finally:
+        os._exit(1)
+
+
+# -- what is typed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "1e999"])
+def test_seconds_between_snapshots_are_finite(trained, tmp_path, value):
+    done = CliRunner().invoke(cli, [str(word) for word in again(trained, tmp_path, f"--snapshot-every={value}")])
+    assert done.exit_code == 2
+    assert "--snapshot-every" in done.output
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not have such names")
+@pytest.mark.parametrize("option", ["--out", "--features", "--feature-column"])
+def test_a_name_that_is_not_utf8_is_refused_before_the_work(trained, tmp_path, option):
+    strange = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    shutil.copy(trained / "people.csv", strange)
+    said = refused(*again(trained, tmp_path / "out", option, strange))
+    assert "the name is not UTF-8" in said
+    assert not (tmp_path / "out").exists()
