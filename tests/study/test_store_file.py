@@ -79,12 +79,13 @@ def test_a_file_that_is_overwritten_is_refused_now_or_later(path):
 
 
 def test_other_formats_are_named(path):
-    with Store(path) as store, store._link.changing() as sql:
-        sql.execute("UPDATE meta SET value = '99' WHERE name = 'format'")
-    with pytest.raises(
-        StoreProblem, match=r"format 99, written by unspool [\d.]+, and this version reads format 1; use"
-    ):
-        Store(path)
+    for other in ("1", "99"):
+        with Store(path) as store, store._link.changing() as sql:
+            sql.execute("UPDATE meta SET value = ? WHERE name = 'format'", [other])
+        for access in Access:
+            with pytest.raises(StoreProblem, match=rf"has format {other} and .* reads format 2.*; run the study again"):
+                Store.open(path, access)
+        path.unlink()
 
 
 def test_a_full_disk_loses_nothing(path):

@@ -96,7 +96,7 @@ def preset(model: Any, dataset: str, name: str = "paper") -> Preset:
     """The preset of a model on a dataset.
 
     Args:
-        model: the class, such as ``us.models.GPRGNN``.
+        model: the class, such as ``us.models.GPRGNN``; one of your own gets what the model gets that it inherits from.
         dataset: ``cora``, ``citeseer``, ``pubmed``, ``cs``, ``physics``, ``photo`` or ``arxiv``.
         name: ``paper`` (Table 4; models without a column get the paper's grid in ``search``), ``official``, or ``default``
             for any data: the model's own defaults, rate 0.01, decay 5e-4 on weight matrices, and patience.
@@ -139,26 +139,27 @@ def _column(dataset: str) -> str:
 
 def _paper(model: type[Model], data: str) -> Preset:
     """Table 4. Decay on weight matrices, none on hop coefficients; 1000 epochs."""
-    row = tables.PAPER.get(model.__name__, {}).get(data)
+    kin = _kin(model)
+    row = tables.PAPER.get(kin, {}).get(data)
     search: dict[str, tuple[float, ...]] = {}
     if row is None:
         search = dict(tables.PAPER_GRID)
         if "depth" not in _arguments(model):
             del search["depth"]
         rate, decay, drop, depth, teleport = 0.01, 5e-4, 0.5, 10, None
-        if model.__name__ == "PPNP":
+        if kin == "PPNP":
             search["teleport"], teleport = tables.PAPER_TELEPORT, 0.1
     else:
         rate, decay, drop, depth, teleport = row
     wanted: dict[str, Any] = {"hidden": 64, "dropout": drop, "depth": depth, "teleport": teleport}
     settings: dict[str, Any] = {k: v for k, v in wanted.items() if v is not None and k in _arguments(model)}
-    if model.__name__ == "GPRGNN":
+    if kin == "GPRGNN":
         settings["propagation_dropout"] = drop
-    if model.__name__ == "AirGNN":
+    if kin == "AirGNN":
         settings["residual"] = 0.5
     return Preset(
         model, "paper", data, settings, rate, dict.fromkeys(("first", "linear", "convolution", "gate"), decay),
-        epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.unstated(model.__name__),
+        epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.unstated(kin),
     )  # fmt: skip
 
 
@@ -172,7 +173,7 @@ def _default(model: type[Model], data: str) -> Preset:
 
 
 def _official(model: type[Model], data: str) -> Preset:
-    entry = tables.official(model.__name__, data)
+    entry = tables.official(_kin(model), data)
     if entry is None:
         raise Refusal(
             f"{model.__name__} has no official setting on {data}: its authors publish none for this model that we know (for "
@@ -185,6 +186,12 @@ def _official(model: type[Model], data: str) -> Preset:
         model, "official", data, settings, rate, decay, plan.pop("epochs"), select, stop,
         normalise_features=data != "arxiv", **plan,
     )  # fmt: skip
+
+
+def _kin(model: type[Model]) -> str:
+    """The model of this package that a class is or inherits from; the name of a class of the user's says nothing."""
+    ours = (kind for kind in model.__mro__ if kind.__module__.startswith("unspool.models."))
+    return next(kind.__name__ for kind in ours)
 
 
 def _arguments(model: type[Model]) -> set[str]:

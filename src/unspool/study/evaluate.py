@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import time
@@ -108,7 +107,7 @@ def evaluate(
         [2, 2, 2]
     """
     options = {"device": device, "jobs": jobs, "watch": watch, "most": most, "loss": loss}
-    study = Study(store if isinstance(store, Store) else Store(store)) if store is not None else None
+    study = None if store is None else Study(store if isinstance(store, Store) else Store(store), keys=())
     return evaluated(list(spaces), dataset, several(seeds), study, options)[0]
 
 
@@ -160,10 +159,10 @@ def _written(space: Any, name: str, seeds: tuple[int, ...] | None) -> list[Trial
         trials = space.trials(name) if isinstance(space, Space) else list(space)
     except (ValueError, TypeError) as problem:
         return f"{type(problem).__name__}: {problem}"
-    settings = {dataclasses.replace(trial, seed=0).key("") for trial in trials}
+    settings = {trial.with_seed(0).key("") for trial in trials}
     if len(settings) != 1:
         raise ValueError(f"{len(settings)} settings where one is wanted; give single values, and one model")
-    return trials if seeds is None else [dataclasses.replace(trials[0], seed=seed) for seed in seeds]
+    return trials if seeds is None else [trials[0].with_seed(seed) for seed in seeds]
 
 
 def _listed(space: Any) -> Sequence[Any]:
@@ -177,8 +176,8 @@ def _trained(
     left: set[str] = set()
     while True:
         found = run(list(trials.values()), dataset, store=None if study is None else study.store, **options)
-        study = found if study is None else study
-        rows = {row.key: row for row in study.rows if row.key in trials}
+        study = found if study is None else study.beside(found)
+        rows = {row.key: row for row in found.rows}
         busy = any(row.status is Status.RUNNING for row in rows.values())
         waiting = {key for key, row in rows.items() if row.status is Status.WAITING}
         # Another process may have the same trial in work, and give it back. One that nobody ends in two rounds ends processes.

@@ -72,7 +72,7 @@ def optimise(
             starts its processes anew, which takes some seconds.
 
     Returns:
-        All trials as a study of ours, for its table, comparisons and importances. Optuna's is changed in place.
+        The trials of this search as a study of ours, for its table, comparisons and importances. Optuna's is changed in place.
 
     Example:
         >>> import optuna, unspool as us
@@ -89,7 +89,7 @@ def optimise(
     _check_numbers(trials, batch)
     options = {"device": device, "jobs": jobs, "watch": watch, "most": most, "loss": loss}
     wanted = several(seeds)
-    kept = None if store is None and jobs > 1 else Study(store if isinstance(store, Store) else Store(store))
+    kept = None if store is None and jobs > 1 else Study(store if isinstance(store, Store) else Store(store), keys=())
     while not search.over and (count := min(batch, trials - search.done)) > 0:
         try:
             asked = search.ask(count)

@@ -9,9 +9,10 @@ import torch
 from unspool.datasets import Dataset, splits
 from unspool.datasets import load as load_dataset
 from unspool.datasets.fingerprint import fingerprint
+from unspool.study import identity
 from unspool.study.pack import Member
 from unspool.study.trial import Trial
-from unspool.train.loss import Link, Own
+from unspool.train.loss import Link
 from unspool.train.task import Task
 
 
@@ -52,8 +53,10 @@ class Provider:
     def mark(self) -> str:
         """The fingerprint of what is learnt: data, first split, loss."""
         loss = self._bases[False].loss
-        # Two splits: one that stands alone and one that is drawn anew may begin with the same nodes.
-        parts = fingerprint(self._split(0).hash, self._split(1).hash, _told(loss))
+        # At least two splits: one that stands alone and one that is drawn anew may begin with the same nodes. Of splits that came
+        # with the data, all.
+        many = max(2, len(self.data.recorded))
+        parts = fingerprint([self._split(k).hash for k in range(many)], identity.digest(loss, "loss"))
         return f"{self.data.hash[:16]}-{parts[:8]}-{loss.score_name}"
 
     @property
@@ -89,19 +92,3 @@ class Provider:
         if seed not in self._splits:
             self._splits[seed] = splits.repetition(self.data, seed)
         return self._splits[seed]
-
-
-def _told(loss: Any) -> str:
-    """What tells a loss from others of the same score: its class, and of functions what they do."""
-    said = [f"{type(loss).__module__}.{type(loss).__qualname__}"]
-    for function in (loss.function, loss.scoring) if isinstance(loss, Own) else ():
-        code = getattr(function, "__code__", None)
-        held = [repr(cell.cell_contents) for cell in getattr(function, "__closure__", None) or ()]
-        body = (
-            ()
-            if code is None
-            else (code.co_code.hex(), code.co_names, [c for c in code.co_consts if not hasattr(c, "co_code")])
-        )
-        given = (getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None))
-        said.append(repr((getattr(function, "__qualname__", repr(function)), body, held, given)))
-    return "\n".join(said)

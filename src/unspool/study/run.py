@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from unspool.study.engine.progress import Progress
 from unspool.study.provide import Provider
 from unspool.study.results.best import Best, Measure
 from unspool.study.results.compare import Comparison, compare
-from unspool.study.results.export import export
+from unspool.study.results.export import export, score_of
 from unspool.study.results.importance import Importance, importance
 from unspool.study.results.table import Table
 from unspool.study.search.space import Space
@@ -32,6 +32,7 @@ class Study:
     Args:
         store: where the trials are.
         folder: a temporary one that goes with the study.
+        keys: of the trials that the study is about; all in the store when omitted.
 
     Example:
         >>> import unspool as us
@@ -46,8 +47,9 @@ class Study:
         GCN ...
     """
 
-    def __init__(self, store: Store, folder: Any = None) -> None:
+    def __init__(self, store: Store, folder: Any = None, keys: Iterable[str] | None = None) -> None:
         self.store, self._folder = store, folder
+        self.keys = None if keys is None else frozenset(keys)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Study:
@@ -56,15 +58,19 @@ class Study:
 
     @property
     def rows(self) -> list[Row]:
-        """All trials as they stand now."""
-        return self.store.rows()
+        """Its trials as they stand now."""
+        return [row for row in self.store.rows() if self.keys is None or row.key in self.keys]
 
     @property
     def table(self) -> Table:
         """The finished trials."""
         rows = self.rows
-        score = rows[0].mark.rpartition("-")[2] if rows else "accuracy"
-        return Table.of(rows, score)
+        return Table.of(rows, score_of(rows[0].mark, "accuracy") if rows else "accuracy")
+
+    def beside(self, other: Study) -> Study:
+        """This study with the trials of another one in the same store."""
+        both = None if self.keys is None or other.keys is None else self.keys | other.keys
+        return Study(self.store, self._folder, both)
 
     def best(self, over: str | Sequence[str] = "seed", by: Measure = Measure.VALID_SCORE) -> Best:
         """The best settings by validation, with the spread of their test scores; see :meth:`Table.best`."""
@@ -126,12 +132,11 @@ class StoreLedger:
 
 
 def _check_names(trials: Sequence[Trial]) -> None:
-    """In a file a trial is known by what it says of itself, and a function without a name says nothing."""
+    """Results are told apart by what trials say of themselves, and an object without a name says nothing."""
     for name in {str(trial.plan.describe()["optimiser"]) for trial in trials}:
-        if "<lambda>" in name or name.startswith("own"):
+        if name.startswith("own"):
             raise ValueError(
-                "an optimiser that is a lambda or an object cannot be told from others in a file; give a function with a name, or "
-                "functools.partial of an optimiser"
+                "an optimiser that is an object cannot be told from others in a file; give a function, or functools.partial of an optimiser"
             )
 
 
@@ -149,6 +154,8 @@ def run(
     retry_failed: bool = False,
 ) -> Study:
     """Train all trials of a space on a dataset, as many at once as fit; those that are in the store already are not trained again.
+
+    The study that comes back is about these trials alone, whatever else is in the store; ``Study.open(file)`` is about all.
 
     Every trial gives what it gives alone. Each one that ends is on disk at once: a run that was killed goes on with the
     rest when it is called again, and several processes may run the same study.
@@ -187,24 +194,25 @@ def run(
     trials = space.trials(provide.name) if isinstance(space, Space) else list(space)
     if not trials:
         raise ValueError("there is nothing to train: the space has no trials")
-    study = _opened(store, jobs)
-    study.store.check_room()
+    kept, folder = _opened(store, jobs)
+    kept.check_room()
     if retry_failed:
-        study.store.retry_failed()
-    ledger = StoreLedger(study.store, trials, provide.name, provide.mark)
+        kept.retry_failed()
+    ledger = StoreLedger(kept, trials, provide.name, provide.mark)
     if jobs > 1 and where.type == "cpu" and len(trials) > 1:
         jobs = min(jobs, len(trials))
         share = -(-len(trials) // jobs)  # or the first process takes all that fit into one pack
         train_together(ledger, provide, jobs, watch, most=min(most, share), seconds=seconds)
     else:
         train_trials(trials, provide, ledger, most=most, watch=watch, seconds=seconds)
-    return study
+    return Study(kept, folder, ledger.keys.values())
 
 
-def _opened(store: Store | str | os.PathLike[str] | None, jobs: int) -> Study:
+def _opened(store: Store | str | os.PathLike[str] | None, jobs: int) -> tuple[Store, Any]:
+    """The store, and the temporary folder that it lies in, if it does."""
     if isinstance(store, Store):
-        return Study(store)
+        return store, None
     if store is not None or jobs == 1:
-        return Study(Store(store))
+        return Store(store), None
     folder = tempfile.TemporaryDirectory(prefix="unspool-study-")
-    return Study(Store(Path(folder.name) / "study.db"), folder)
+    return Store(Path(folder.name) / "study.db"), folder

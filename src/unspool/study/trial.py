@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from unspool.study import identity
 from unspool.train.plan import Plan
 
 #: Raised when the meaning of a stored trial changes.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,25 @@ class Trial:
             torch.manual_seed(self.seed)
             return self.model(in_features, out_features, **self.settings)
 
+    def with_seed(self, seed: int) -> Trial:
+        """The same with another seed; what is known of its code is not looked up again."""
+        other = replace(self, seed=seed)
+        other.__dict__["code"] = self.code
+        return other
+
+    @functools.cached_property
+    def code(self) -> str:
+        """The mark of all code that decides the result (:func:`~unspool.study.identity.code_of`), as it was when first asked for.
+
+        Example:
+            >>> import unspool as us
+            >>> Trial(us.models.GCN).code == str(identity.NUMERICS)
+            True
+        """
+        things = {f"setting {name}": value for name, value in self.settings.items()}
+        things |= {self.model.__qualname__: self.model, "optimiser": self.plan.optimiser}
+        return identity.code_of(things, lambda: self.model(4, 2, **self.settings))
+
     def describe(self) -> dict[str, Any]:
         """Everything in plain values, for files.
 
@@ -71,11 +91,12 @@ class Trial:
             3
         """
         module = self.model.__module__
+        ours = identity.foreign(module) == "unspool"
         return {
-            "model": self.name if module.startswith("unspool.") else f"{module}.{self.model.__qualname__}",
+            "model": self.name if ours else f"{identity.named(module)}.{self.model.__qualname__}",
             "settings": {k: plain(v) for k, v in sorted(self.settings.items())},
             "plan": {**self.plan.describe(), "epochs": self.plan.epochs},
-            "seed": int(self.seed), "normalise_rows": self.normalise_rows, "preset": self.preset,
+            "seed": int(self.seed), "normalise_rows": self.normalise_rows, "preset": self.preset, "code": self.code,
         }  # fmt: skip
 
     def key(self, data: str) -> str:
@@ -87,9 +108,11 @@ class Trial:
             >>> one.key("cora") == one.key("cora"), one.key("cora") == other.key("cora")
             (True, False)
         """
-        told = self.describe()
-        del told["preset"]  # how one came by the settings changes nothing
-        told["settings"], told["code"] = _spelt_out(self.model, told["settings"]), _code(self.model)
+        # How one came by the settings (the preset) changes nothing, and nothing that is written for people is hashed.
+        told = {
+            "model": self.model.__qualname__, "settings": _spelt_out(self.model, self.settings), "plan": _marked_plan(self.plan),
+            "seed": int(self.seed), "normalise_rows": bool(self.normalise_rows), "code": self.code,
+        }  # fmt: skip
         text = json.dumps([FORMAT, data, told], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -126,16 +149,33 @@ class Result:
     seconds: float
 
 
-def _spelt_out(model: type[nn.Module], settings: dict[str, Any]) -> dict[str, Any]:
+def _spelt_out(model: type[nn.Module], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with what a model takes for those that are not said, and whole numbers as fractions where it takes fractions."""
-    found = dict(settings)
+    found = {name: _marked(name, value) for name, value in settings.items()}
     for name, default in _defaults(model).items():
-        found.setdefault(name, plain(default))
+        usual = _marked(name, default)
+        found.setdefault(name, usual)
         if isinstance(default, float) and isinstance(found[name], int):
             found[name] = float(found[name])
-        if name in _gained(model) and found[name] == plain(default):
+        if name in _gained(model) and found[name] == usual:
             del found[name]
     return found
+
+
+def _marked_plan(plan: Plan) -> dict[str, Any]:
+    held = {part.name: getattr(plan, part.name) for part in fields(plan)}
+    decay = held.pop("decay")
+    told = {name: _marked(name, value) for name, value in held.items()}
+    return {**told, "decay": dict(decay) if isinstance(decay, Mapping) else decay}
+
+
+def _marked(name: str, value: Any) -> Any:
+    """A value as something that JSON can hold and that is the same in every process: objects by their digest."""
+    if isinstance(value, list | tuple):
+        return [_marked(name, v) for v in value]
+    plainly = value is None or isinstance(value, bool | int | float | str | np.generic)
+    ours = isinstance(value, Enum) and identity.foreign(type(value).__module__) is not None
+    return plain(value) if plainly or ours else {"object": identity.digest(value, name)}
 
 
 @functools.cache
@@ -154,32 +194,22 @@ def _defaults(model: type[nn.Module]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
 
 
-@functools.cache
-def _code(model: type[nn.Module]) -> str:
-    """A mark of the code of a class that is not ours: who changes a model of their own has another model."""
-    held = hashlib.sha256()
-    for part in model.__mro__:
-        if part.__module__.partition(".")[0] in ("unspool", "torch", "builtins"):
-            continue
-        try:
-            held.update(inspect.getsource(part).encode())
-        except (OSError, TypeError):  # typed into a prompt
-            for name, value in sorted(vars(part).items()):
-                code = getattr(value, "__code__", None)
-                held.update(
-                    repr((name, None if code is None else (code.co_code, code.co_names, str(code.co_consts)))).encode()
-                )
-    return held.hexdigest()[:12]
-
-
 def plain(value: Any) -> Any:
     """A setting as something that JSON can hold."""
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
-    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+    if isinstance(value, torch.Tensor):
+        return value.detach().to_dense().tolist()
+    if isinstance(value, np.ndarray | np.generic):
         return value.tolist()  # written out: a long one is cut where it is printed
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return repr(value)
+    told = repr(value)
+    # An address says nothing to other processes.
+    return (
+        f"{getattr(value, '__qualname__', type(value).__qualname__)} {identity.digest(value, 'it')[:8]}"
+        if " at 0x" in told
+        else told
+    )

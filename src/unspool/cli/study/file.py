@@ -14,6 +14,7 @@ from rich.table import Table as Printed
 from unspool import study
 from unspool.cli.terminal import Terminal
 from unspool.study import Access, Row, Status, Store
+from unspool.study.results.export import score_of
 
 #: So wide are lists where no terminal says how wide it is.
 WIDE = 160
@@ -47,7 +48,7 @@ def rows_of(file: Path, dataset: str | None = None) -> list[Row]:
 def table_of(file: Path, dataset: str | None = None, where: Sequence[str] = ()) -> study.Table:
     """The trials of a file that were asked for, at least one of them finished."""
     rows = rows_of(file, dataset)
-    table = study.Table.of(rows, rows[0].mark.rpartition("-")[2])
+    table = study.Table.of(rows, score_of(rows[0].mark, "accuracy"))
     if not len(table):
         raise ValueError(f"no trial of {file} has finished yet; see unspool study status {shlex.quote(str(file))}")
     for pair in where:

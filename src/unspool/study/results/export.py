@@ -30,7 +30,7 @@ AROUND = ("key", "number", "mark", "status", "message", "finished_at")
 #: Words of a trial that are no settings of its model.
 TRIAL = (
     "model", "data", "rate", "decay", "epochs", "select", "stop", "patience", "earliest", "optimiser", "precision", "seed",
-    "normalise_rows", "preset",
+    "normalise_rows", "preset", "code",
 )  # fmt: skip
 
 ENDINGS = (".csv", ".parquet", ".json", ".jsonl")
@@ -61,7 +61,8 @@ def settings_of(row: Row) -> dict[str, Any]:
 def told_apart(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The settings of rows that are looked at together: what differs looks different.
 
-    Two datasets of one name are told apart by their fingerprints, and decays of different groups by their words.
+    Two datasets of one name are told apart by their fingerprints, decays of different groups by their words, and settings of a model whose
+    code was changed meanwhile by the marks of its code.
     """
     flat = [settings_of(row) for row in rows]
     words = [decay_words(row.described["plan"]["decay"]) for row in rows]
@@ -76,7 +77,17 @@ def told_apart(rows: Sequence[Row]) -> list[dict[str, Any]]:
         # Trap: decay 0.1 of the first layer and decay 0.1 of all layers are shown as the same number.
         if len(meant[one["model"], one["decay"]]) > 1:
             one["decay"] = word
+    codes: dict[Any, set[str]] = {}
+    for row, one in zip(rows, flat, strict=True):
+        codes.setdefault(_but_for_seed(one), set()).add(row.described.get("code", ""))
+    for row, one, alike in zip(rows, flat, [_but_for_seed(one) for one in flat], strict=True):
+        if len(codes[alike]) > 1:
+            one["code"] = row.described.get("code", "")
     return flat
+
+
+def _but_for_seed(one: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    return frozenset((name, value) for name, value in one.items() if name not in ("seed", "preset"))
 
 
 def _different(mark: str, marks: set[str]) -> str:
@@ -215,7 +226,7 @@ def _whole_row(row: Row) -> dict[str, Any]:
     around["status"] = row.status.name.lower()
     decay = row.described["plan"]["decay"]
     groups = {f"decay.{name}": value for name, value in decay.items()} if isinstance(decay, Mapping) else {}
-    return around | settings_of(row) | groups | results_of(row)
+    return around | settings_of(row) | {"code": row.described.get("code")} | groups | results_of(row)
 
 
 def _columns(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

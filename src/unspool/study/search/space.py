@@ -22,7 +22,7 @@ from torch import nn
 
 from unspool.models import preset_tables as tables
 from unspool.study.search.ranges import Choice, Range, unit
-from unspool.study.search.words import PLAN, Words, check_models, resolve, signature, try_out
+from unspool.study.search.words import PLAN, Words, check_models, is_ours, resolve, signature, try_out
 from unspool.study.trial import Trial, plain
 from unspool.train.plan import Stop
 
@@ -81,9 +81,10 @@ class Space:
         for part in self.parts:
             settled = [resolve(part.model, words, dataset) for words in part.settings]
             try_out(part.model, [how.settings for how in settled])
-            for how, seed in itertools.product(settled, part.seeds):
-                trial = how.trial(seed)
-                _check_told_apart(trial, found.setdefault(trial.key(""), trial))
+            for how in settled:
+                first = how.trial(part.seeds[0])
+                for trial in map(first.with_seed, part.seeds):
+                    found.setdefault(trial.key(""), trial)
         return list(found.values())
 
     def __add__(self, other: Any) -> Space:
@@ -113,8 +114,8 @@ def grid(*models: type[nn.Module], seed: Any = range(10), preset: Any = None, **
             **settings)``.
         seed: one whole number or several; each setting is run with all of them.
         preset: where everything comes from that is not said: ``paper``, ``official``, ``default`` or a list of them. When
-            omitted, ``paper`` where the paper has run that dataset and ``default`` elsewhere. Modules that are not of this
-            package have none and begin from ``Plan()``.
+            omitted, ``paper`` for models of this package where the paper has run that dataset, and ``default`` elsewhere and for
+            classes of your own that inherit from them: their own defaults stay. Other modules have none and begin from ``Plan()``.
         choices: by name, one value or a list of values. Fields of :class:`~unspool.train.Plan` (``rate``, ``decay``,
             ``epochs``, ...) change the plan, everything else is a keyword of the model; one that only some of the models know
             is given to those. A value that is a list itself stands in a list: ``warm=[[0.5, 0.3, 0.2]]``.
@@ -196,7 +197,7 @@ def paper_grid(model: type[nn.Module], seed: Any = range(10)) -> Space:
         UGDGNN: 81 settings × 10 seeds
     """
     check_models((model,), {})
-    if not signature(model).ours:
+    if not is_ours(model):
         raise TypeError(f"{model.__name__} is not of this package, and the paper has no grid for it; use grid()")
     known, name = signature(model).names, model.__name__
     words: dict[str, Any] = dict(tables.PAPER_GRID)
@@ -212,13 +213,6 @@ def paper_grid(model: type[nn.Module], seed: Any = range(10)) -> Space:
     (part,) = space.parts  # one dropout for both places, on any data
     both = tuple({**w, "propagation_dropout": w["dropout"]} for w in part.settings)
     return Space((Part(model, both, part.seeds),))
-
-
-def _check_told_apart(new: Trial, old: Trial) -> None:
-    # Trap: keys know an optimiser by its name, and all lambdas have the same.
-    if new.plan.optimiser is not old.plan.optimiser:
-        name = new.plan.describe()["optimiser"]
-        raise ValueError(f"two optimisers are both called {name!r}; write each as a function with a name of its own")
 
 
 def _by_model(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> dict[type[nn.Module], dict[str, Any]]:

@@ -14,6 +14,7 @@ from torch import nn
 from unspool.models.gprgnn import GPRGNN
 from unspool.models.model import Model
 from unspool.models.presets import has_preset, preset
+from unspool.study import identity
 from unspool.study.search.ranges import Choice, Range
 from unspool.study.trial import Trial, plain
 from unspool.train.plan import Plan, Stop
@@ -38,7 +39,7 @@ class Signature:
         names: the keywords it knows.
         needed: those of them that have no default.
         anything: whether it takes keywords that it does not name.
-        ours: whether it is a model of this package, so that there are presets.
+        ours: whether it is a model of this package or inherits from one, so that presets fit it.
     """
 
     names: tuple[str, ...]
@@ -169,7 +170,7 @@ def resolve(model: type[nn.Module], words: Words, dataset: str) -> Settled:
     changes = {k: said.pop(k) for k in words if k in PLAN}
     if not issubclass(model, Model):
         return Settled(model, said, Plan(**_stopping(changes, Stop.NEVER)), normalise_rows=False, preset="default")
-    how = preset(model, dataset, _preset_name(name, dataset))
+    how = preset(model, dataset, _preset_name(model, name, dataset))
     # GPRGNN's authors have one rate for both places; other models drop nothing before the hops unless they are told to.
     if issubclass(model, GPRGNN) and "dropout" in said and "propagation_dropout" in how.settings:
         said.setdefault("propagation_dropout", said["dropout"])
@@ -179,10 +180,23 @@ def resolve(model: type[nn.Module], words: Words, dataset: str) -> Settled:
     return Settled(model, {**how.settings, **said}, plan, how.normalise_features, how.name)
 
 
-def _preset_name(said: str | None, dataset: str) -> str:
+def _preset_name(model: type[nn.Module], said: str | None, dataset: str) -> str:
     if said is None:
-        return "paper" if has_preset(dataset) else "default"
+        # A class of the user's has defaults of its own, and the paper has nothing to say about it.
+        return "paper" if has_preset(dataset) and is_ours(model) else "default"
     return said
+
+
+def is_ours(model: type[nn.Module]) -> bool:
+    """Whether a class is one of this package, and not one of the user's that inherits from it.
+
+    Example:
+        >>> import unspool as us
+        >>> class Mine(us.models.GCN): ...
+        >>> is_ours(us.models.GCN), is_ours(Mine)
+        (True, False)
+    """
+    return identity.foreign(model.__module__) == "unspool"
 
 
 def _stopping(changes: dict[str, Any], stop: Stop) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from unspool.refusal import Refusal
 
-#: Raised when the tables change.
-FORMAT = 1
+#: Raised when the tables change, or the keys by which trials are known.
+FORMAT = 2
 #: How long, in seconds, to wait for a lock that another process holds; writing takes milliseconds.
 PATIENCE = 30.0
 
@@ -87,7 +87,7 @@ def connect(path: Path | None, access: Access) -> sqlite3.Connection:
 
     Example:
         >>> connect(None, Access.WRITE).execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
-        ('1',)
+        ('2',)
     """
     _check_place(path, access)
     end = time.monotonic() + PATIENCE
@@ -161,8 +161,8 @@ def _check_format(link: sqlite3.Connection, path: Path | None) -> None:
     told = dict(link.execute("SELECT name, value FROM meta").fetchall())
     if told.get("format") != str(FORMAT):
         raise StoreProblem(
-            f"{path} has format {told.get('format')}, written by unspool {told.get('version')}, and this version reads format {FORMAT}; "
-            "use that version, or choose another file"
+            f"{path} has format {told.get('format')} and this version reads format {FORMAT}, where trials are known by other keys; run the study "
+            f"again in another file, or read it with the unspool that wrote it ({told.get('version')})"
         )
     # A file that was cut off opens well, and fails when the missing part is wanted: after hours, perhaps.
     (state,) = link.execute("PRAGMA quick_check(1)").fetchone()

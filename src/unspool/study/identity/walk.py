@@ -1,0 +1,382 @@
+"""A digest of anything that a model is made of: classes, functions, constants, objects, tensors, and all that they reach.
+
+Of the user's own functions the instructions count, and the values of the globals that these read; of their classes, all
+attributes and bases; of objects, their class and state, as ``pickle`` would take it. Code of packages counts by its name.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copyreg
+import functools
+import hashlib
+import importlib
+import importlib.util
+import logging
+import sys
+import types
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch._ops import OpOverload, OpOverloadPacket
+
+from unspool.refusal import Refusal
+from unspool.study.identity.bytecode import body
+from unspool.study.identity.home import foreign, is_own
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+#: What Python notes down about classes and modules, beside what people write into them.
+_NOTES = frozenset({
+    "__abstractmethods__", "__builtins__", "__cached__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__",
+    "__file__", "__firstlineno__", "__loader__", "__module__", "__name__", "__orig_bases__", "__package__", "__parameters__",
+    "__path__", "__qualname__", "__spec__", "__static_attributes__", "__weakref__", "_abc_impl",
+})  # fmt: skip
+_DESCRIPTORS = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
+)  # fmt: skip
+
+
+def digest(thing: Any, name: str) -> str:
+    """A digest of a thing that is the same in every process in which it would do the same.
+
+    Args:
+        thing: a class, a function, an object, a value.
+        name: what it is called, for messages.
+
+    Example:
+        >>> import functools, operator
+        >>> twice, thrice = (functools.partial(operator.mul, k) for k in (2, 3))
+        >>> digest(twice, "twice") == digest(functools.partial(operator.mul, 2), "twice"), digest(twice, "f") == digest(thrice, "f")
+        (True, False)
+        >>> digest(open("/dev/null"), "log")
+        Traceback (most recent call last):
+            ...
+        unspool.refusal.Refusal: log is a TextIOWrapper, which has no content that could be compared with that of ...
+    """
+    return look(thing, name).digest
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of a thing: a digest of it, and whether any code of the user's own was among it."""
+
+    digest: str
+    own: bool
+
+
+def look(thing: Any, name: str, drawn: Iterable[Tensor] = ()) -> Seen:
+    """Go through a thing and everything that it reaches.
+
+    Args:
+        thing: a class, a function, an object, a value.
+        name: what it is called, for messages.
+        drawn: tensors whose values do not count, as they come from a seed.
+
+    Example:
+        >>> import torch
+        >>> look(torch.optim.Adam, "optimiser").own, look(lambda x: x, "optimiser").own
+        (False, True)
+    """
+    walk = _Walk({id(tensor) for tensor in drawn}, {}, [])
+    try:
+        walk.begin(name, thing)
+    except RecursionError:
+        raise Refusal(f"{name} is nested too deeply to be told from others; build it of fewer parts") from None
+    return Seen(walk.digest, walk.own)
+
+
+class _Walk:
+    """Goes through everything in one order, and writes down what it sees."""
+
+    def __init__(self, drawn: set[int], seen: dict[int, tuple[int, Any]], path: list[str]) -> None:
+        self._hash, self._drawn = hashlib.sha256(), drawn
+        self._seen = seen  # with the things themselves: an id may be used again when its thing is gone
+        self._modules: set[tuple[int, frozenset[str]]] = set()
+        self._path = path
+        self._later: deque[tuple[list[str], Any]] = deque()
+        self.own = False
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def begin(self, name: str, thing: Any) -> None:
+        """Take a thing, and then all code that came up: one after the other, as calls reach deeper than Python's own stack."""
+        self.visit(name, thing)
+        while self._later:
+            self._path, code = self._later.popleft()
+            self.say("code", self._seen[id(code)][0])
+            self.take_new(code)
+
+    def say(self, *words: Any) -> None:
+        self._hash.update(repr(words).encode("utf-8", "surrogatepass") + b"\n")
+
+    def visit(self, name: str, thing: Any) -> None:
+        """Write down a thing under a name."""
+        self.say("name", name)
+        self._path.append(name)
+        self.take(thing)
+        self._path.pop()
+
+    def visit_all(self, kind: str, things: Iterable[tuple[str, Any]]) -> None:
+        held = list(things)
+        self.say(kind, len(held))
+        for name, thing in held:
+            self.visit(name, thing)
+
+    def take(self, thing: Any) -> None:
+        if type(thing) in _PLAIN:
+            return self.say(type(thing).__name__, repr(thing))
+        # Trap: equal tuples may be one object or two, depending on whether Python compiled a file or found it compiled.
+        if type(thing) is tuple:
+            return self.visit_all("tuple", _numbered(thing))
+        if type(thing) in (set, frozenset):
+            return self.say(type(thing).__name__, sorted(self._apart(member) for member in thing))
+        if id(thing) in self._seen:
+            return self.say("again", self._seen[id(thing)][0])
+        self._seen[id(thing)] = (len(self._seen), thing)
+        if isinstance(thing, type | types.FunctionType):
+            self._later.append((list(self._path), thing))
+            return self.say("later", len(self._seen) - 1)
+        return self.take_new(thing)
+
+    def _apart(self, thing: Any) -> str:
+        """The digest of a member of something that has no order."""
+        other = _Walk(self._drawn, dict(self._seen), list(self._path))
+        other.begin("member", thing)
+        self.own |= other.own
+        return other.digest
+
+    def take_new(self, thing: Any) -> None:
+        for kind, method in _WAYS:
+            if isinstance(thing, kind):
+                return method(self, thing)
+        if callable(thing) and hasattr(thing, "__wrapped__") and foreign(type(thing).__module__) is not None:
+            return self.take_wrapped(thing)
+        return self.take_state(thing)
+
+    # -- code ----------------------------------------------------------------------------------------------------------
+
+    def take_function(self, function: types.FunctionType) -> None:
+        scope = function.__globals__
+        package = foreign(scope.get("__name__"))
+        if package is not None:
+            self.say("function", package, scope.get("__name__"), function.__qualname__)
+            return self.take_wrapped(function)
+        read = body(function.__code__)
+        self.own = True
+        self.say("own function", read.digest)
+        self.visit_all("defaults", _numbered(function.__defaults__ or ()))
+        self.visit_all("keywords", sorted((function.__kwdefaults__ or {}).items()))
+        self.visit_all("attributes", _sorted(vars(function)))
+        self.visit_all("cells", zip(function.__code__.co_freevars, _cells(function), strict=True))
+        self.say("globals", len(read.names))
+        for name in sorted(read.names):
+            if name in scope and name not in _NOTES:
+                self._global(name, scope[name], read.attributes)
+            else:
+                self.say("built in" if hasattr(builtins, name) else "unknown", name)
+        for name, level in sorted(read.imports):
+            self._import(name, level, scope, read.attributes)
+        return None
+
+    def _global(self, name: str, value: Any, attributes: frozenset[str]) -> None:
+        if not isinstance(value, types.ModuleType):
+            return self.visit(name, value)
+        self._path.append(name)
+        self.take_module(value, attributes)
+        self._path.pop()
+        return None
+
+    def _import(self, name: str, level: int, scope: Mapping[str, Any], attributes: frozenset[str]) -> None:
+        """What a function imports when it runs."""
+        self.say("import", name.rpartition(".")[2])
+        found: Any = None
+        # What cannot be imported now is not there for the function either.
+        with suppress(Exception):
+            full = importlib.util.resolve_name("." * level + name, scope.get("__package__"))
+            found = importlib.import_module(full) if is_own(full) else None
+        if found is not None:
+            self._global(name, found, attributes)
+
+    def take_module(self, module: types.ModuleType, names: frozenset[str]) -> None:
+        """Of a module of the user's own, what is asked of it by some code."""
+        package = foreign(module.__name__)
+        if package is not None:
+            return self.say("module", package, module.__name__)
+        if (id(module), names) in self._modules:
+            return self.say("module again")
+        self._modules.add((id(module), names))
+        held = vars(module)
+        wanted = sorted(name for name in names if name in held and name not in _NOTES)
+        self.say("own module", len(wanted))
+        for name in wanted:
+            self._global(name, held[name], names)
+        return None
+
+    def take_wrapped(self, thing: Any) -> None:
+        """What a package's wrapper holds of the user's: lru_cache, singledispatch, torch.compile, torch.no_grad."""
+        inner, registry = getattr(thing, "__wrapped__", None), getattr(thing, "registry", None)
+        cells = _cells(thing) if isinstance(thing, types.FunctionType) else []
+        held = [("wrapped", inner)] if inner is not None else [("cell", cell) for cell in cells if callable(cell)]
+        held += [("registry", list(registry.values()))] if isinstance(registry, Mapping) else []
+        self.visit_all("wraps", [*held, *(("cell", cell) for cell in cells if type(cell) in _PLAIN)])
+
+    def take_built_in(self, thing: Any) -> None:
+        owner, module = getattr(thing, "__self__", None), getattr(thing, "__module__", None)
+        self.say("built in", getattr(thing, "__qualname__", ""), foreign(module))
+        if isinstance(owner, types.ModuleType):
+            self.say("of", owner.__name__)
+        elif owner is not None:
+            self.visit("of", owner)
+        file = getattr(sys.modules.get(str(module)), "__file__", None)
+        if file is not None and foreign(module) is None:  # compiled by the user
+            self.say(hashlib.sha256(Path(file).read_bytes()).hexdigest())
+
+    def take_class(self, kind: type) -> None:
+        package = foreign(kind.__module__)
+        if package is not None:
+            return self.say("class", package, kind.__module__, kind.__qualname__)
+        self.own = True
+        self.say("own class", kind.__qualname__)
+        self.visit_all("bases", _numbered((*kind.__bases__, type(kind))))
+        held = {name: value for name, value in vars(kind).items() if name not in _NOTES}
+        if issubclass(kind, Enum):
+            self.visit_all("choices", [(name, choice.value) for name, choice in kind.__members__.items()])
+            held = {name: value for name, value in held.items() if isinstance(value, _METHODS)}
+        return self.visit_all("attributes", _sorted(held))
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def take_tensor(self, tensor: Tensor) -> None:
+        self.say("tensor", type(tensor).__name__, str(tensor.dtype), tuple(tensor.shape), str(tensor.layout), tensor.requires_grad)  # fmt: skip
+        if id(tensor) in self._drawn:
+            return self.say("drawn")
+        held = tensor.detach()
+        if tensor.layout is not torch.strided:
+            entries = held.to_sparse_coo().coalesce()
+            return self.visit_all("entries", [("indices", entries.indices()), ("values", entries.values())])
+        try:
+            flat = held.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+            return self.say(hashlib.sha256(flat.numpy().tobytes()).hexdigest())
+        except (RuntimeError, TypeError, NotImplementedError):  # of the device meta, quantised
+            raise self._refusal(tensor) from None
+
+    def take_array(self, given: np.ndarray[Any, Any] | np.generic) -> None:
+        array = np.asarray(given)
+        self.say("array", array.dtype.str, array.shape)
+        if array.dtype.hasobject:
+            return self.visit("entries", array.tolist())
+        return self.say(hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest())
+
+    def take_network(self, module: nn.Module) -> None:
+        self.visit("class", type(module))
+        # Hooks are numbered through all modules of a process.
+        held = {
+            k: list(v.values()) if k.endswith("hooks") and isinstance(v, dict) else v for k, v in vars(module).items()
+        }
+        self.visit_all("network", _sorted(_without_caches(module, held)))
+
+    def take_list(self, things: list[Any]) -> None:
+        self.visit_all("list", _numbered(things)) if type(things) is list else self.take_state(things)
+
+    def take_dictionary(self, held: Mapping[Any, Any]) -> None:
+        if type(held) not in (dict, types.MappingProxyType):
+            return self.take_state(held)
+        return self.visit_all("dictionary", _numbered([part for pair in held.items() for part in pair]))
+
+    def take_choice(self, choice: Enum) -> None:
+        self.visit_all("choice", [("class", type(choice)), ("name", choice.name)])
+
+    def take_parts(self, thing: Any) -> None:
+        """Methods and descriptors, by what they are made of."""
+        names = next(names for kind, names in _PARTS.items() if isinstance(thing, kind))
+        self.visit_all(type(thing).__name__, [(name, getattr(thing, name)) for name in names])
+
+    def take_named(self, thing: Any) -> None:
+        """What is known to its library by its name: layouts of torch, loggers."""
+        self.say(type(thing).__name__, "" if isinstance(thing, logging.Logger) else str(thing))
+
+    def take_state(self, thing: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                registered = copyreg.dispatch_table.get(type(thing))
+                reduced = thing.__reduce_ex__(4) if registered is None else registered(thing)
+        except Exception:  # open files, locks, generators: pickle has no common error
+            raise self._refusal(thing) from None
+        if isinstance(reduced, str):
+            return self.visit_all("named", [("class", type(thing)), ("name", reduced)])
+        parts: list[Any] = [*reduced, None, None, None]
+        maker, given, state, items, pairs = parts[:5]
+        self.visit_all("object", [("class", type(thing)), ("maker", maker), ("given", given)])
+        if isinstance(state, dict):
+            self.visit_all("state", _sorted(_without_caches(thing, state)))
+        else:
+            self.visit("state", state)
+        return self.visit_all(
+            "content", [("items", list(items or ())), ("pairs", [tuple(pair) for pair in pairs or ()])]
+        )
+
+    def _refusal(self, thing: Any) -> Refusal:
+        return Refusal(
+            f"{' → '.join(self._path)} is a {type(thing).__name__}, which has no content that could be compared with that of another "
+            "process, so results could not be found again; make it inside the function that needs it, or keep it out of the model"
+        )
+
+
+_METHODS = (types.FunctionType, classmethod, staticmethod, property)
+_PARTS: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__self__", "__func__"), classmethod: ("__func__",), staticmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"), functools.cached_property: ("func",),
+}  # fmt: skip
+#: How each kind of thing is taken, the first that fits.
+_WAYS: tuple[tuple[Any, Callable[[_Walk, Any], None]], ...] = (
+    (type, _Walk.take_class),
+    (types.FunctionType, _Walk.take_function),
+    (types.ModuleType, lambda walk, module: walk.take_module(module, frozenset(vars(module)))),
+    (_DESCRIPTORS, _Walk.take_built_in),
+    (tuple(_PARTS), _Walk.take_parts),
+    (Enum, _Walk.take_choice),
+    (Tensor, _Walk.take_tensor),
+    ((np.ndarray, np.generic), _Walk.take_array),
+    (nn.Module, _Walk.take_network),
+    (list, _Walk.take_list),
+    ((dict, types.MappingProxyType), _Walk.take_dictionary),
+    ((logging.Logger, torch.layout, OpOverload, OpOverloadPacket), _Walk.take_named),
+)
+
+
+def _numbered(things: Iterable[Any]) -> list[tuple[str, Any]]:
+    return [(str(k), thing) for k, thing in enumerate(things)]
+
+
+def _sorted(held: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    return sorted(((str(name), value) for name, value in held.items()), key=lambda pair: pair[0])
+
+
+def _without_caches(thing: Any, state: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A state without what was computed from the rest of it when somebody asked."""
+    kind = type(thing)
+    return {k: v for k, v in state.items() if not isinstance(getattr(kind, str(k), None), functools.cached_property)}
+
+
+def _cells(function: types.FunctionType) -> list[Any]:
+    """What a function holds of the functions around it."""
+    found: list[Any] = []
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            found.append("nothing yet")
+    return found

@@ -1,0 +1,513 @@
+"""When two trials are the same: what a model computes counts, wherever it is written; what it looks like does not."""
+
+import ast
+import cmath
+import copy
+import functools
+import itertools
+import math
+import os
+import subprocess
+import sys
+import textwrap
+import types
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import unspool as us
+from unspool import study, train
+from unspool.study import Trial, identity
+
+MARKING = Path(__file__).with_name("marking.py")
+
+FILES = {
+    "own_model.py": '''
+        """A model of one's own."""
+
+        from dataclasses import dataclass
+        from typing import Any
+
+        import torch
+
+        import constants
+        import helpers
+        import unspool as us
+        from constants import FLOOR
+
+        SCALE = 0.5
+        TABLE = {"start": (0.3, [1, 2])}
+        KNOWN = {}
+
+
+        def known(make):
+            KNOWN[make.__name__] = make
+            return make
+
+
+        @known
+        def calm(x):
+            return x.tanh()
+
+
+        @dataclass(frozen=True, eq=False)
+        class Damped(us.QuadraticTerm):
+            """A fidelity to a damped input."""
+
+            weight: Any
+
+            def value(self, h, given):
+                return (h - given.x * SCALE).square().sum((-2, -1)) * given[self.weight]
+
+            def stencil(self, given):
+                return us.Stencil(own=2 * given[self.weight], given=-2 * given[self.weight] * SCALE)
+
+
+        @dataclass(frozen=True, eq=False)
+        class Ball(us.Algorithm):
+            step: Any
+
+            def advance(self, state, problem):
+                (h,) = state
+                return (h - self.step_size(problem) * problem.gradient(h),)
+
+
+        def twice(x):
+            """Two times."""
+            return 2 * x
+
+
+        class Mine(us.models.Model):
+            def __init__(self, in_features, out_features, *, hidden=8, depth=3):
+                super().__init__(in_features, out_features, hidden=hidden, depth=depth)
+                self.p_pre = us.nn.Perceptron([in_features, hidden], dropout=0.3, open_end=False)
+                objective = Damped(us.Learnable(TABLE["start"][0])) + us.Smoothness(constants.SMOOTH)
+                self.propagation = us.unroll(objective, Ball(0.1), depth)
+                self.p_pos = us.nn.Linear(hidden, out_features)
+
+            def forward(self, x, graph, edge_weight=None):
+                from lazy import late
+
+                bent = helpers.bend(twice(super().forward(x, graph, edge_weight)))
+                return late(KNOWN["calm"](bent)) if bent is not None and (
+                    bent.numel() > FLOOR or bent.isfinite().all()
+                ) else bent
+
+
+        if __name__ == "__main__":
+            from unspool.study import Trial
+
+            print(Trial(Mine).key("data"))
+    ''',
+    "helpers.py": """
+        SLOPE = 3.0
+
+
+        def bend(x):
+            return x.clamp(min=-SLOPE)
+
+
+        def unused(x):
+            return x
+    """,
+    "constants.py": "FLOOR = 4\nSMOOTH = 0.7\nOTHER = 1\n",
+    "lazy.py": "FACTOR = 1.0\n\n\ndef late(x):\n    return FACTOR * x\n",
+}  # fmt: skip
+
+#: File, text, and what stands there instead: each makes another model.
+CHANGES = {
+    "a method of a term": ("own_model.py", "own=2 * given", "own=3 * given"),
+    "a value of a term": ("own_model.py", ".square().sum", ".abs().sum"),
+    "a method of an algorithm": ("own_model.py", "(h - self.step_size", "(h + self.step_size"),
+    "a helper": ("own_model.py", "return 2 * x", "return 4 * x"),
+    "a method of the model": ("own_model.py", "hidden, out_features)", "hidden, out_features, bias=False)"),
+    "a constant": ("own_model.py", "SCALE = 0.5", "SCALE = 0.25"),
+    "a number inside a constant": ("own_model.py", "[1, 2]", "[1, 3]"),
+    "a function that is looked up by its name": ("own_model.py", "x.tanh()", "x.sin()"),
+    "a default": ("own_model.py", "hidden=8", "hidden=4"),
+    "a constant of another module": ("constants.py", "SMOOTH = 0.7", "SMOOTH = 0.8"),
+    "a constant that was imported by name": ("constants.py", "FLOOR = 4", "FLOOR = 5"),
+    "a function of another module": ("helpers.py", "min=", "max="),
+    "a constant behind a function of another module": ("helpers.py", "SLOPE = 3.0", "SLOPE = 2.0"),
+    "a constant of a module that is imported late": ("lazy.py", "FACTOR = 1.0", "FACTOR = 2.0"),
+}
+#: The same, and the model stays what it is.
+LOOKS = {
+    "a docstring": ("own_model.py", '"""Two times."""', '"""Twice as much, in other words."""'),
+    "no docstring": ("own_model.py", '"""Two times."""', ""),
+    "a docstring where none was": ("own_model.py", "(h,) = state", '"""One step."""\n        (h,) = state'),
+    "the docstring of a class": ("own_model.py", '"""A fidelity to a damped input."""', '"""Fidelity."""'),
+    "the docstring of the file": ("own_model.py", '"""A model of one\'s own."""', "# None.\n\n"),
+    "a comment": ("own_model.py", "return 2 * x", "# two\n    return 2 * x  # and two"),
+    "blanks": ("own_model.py", "return 2 * x", "\n\n    return (2\n        *   x)"),
+    "another layout": ("own_model.py", "(\n            bent.numel() > FLOOR or bent", "(bent.numel() > FLOOR or bent"),
+    "an annotation": ("own_model.py", "def twice(x):", 'def twice(x: "torch.Tensor") -> Any:'),
+    "the order of functions": ("helpers.py", "def unused(x):\n    return x\n", ""),
+    "something that is not used": ("constants.py", "OTHER = 1", "OTHER = 2"),
+}
+
+
+def written(folder, change=None):
+    folder.mkdir()
+    for name, given in FILES.items():
+        text = textwrap.dedent(given).lstrip()
+        file, old, new = (name, "", "") if change is None else change
+        assert file != name or old in text
+        (folder / name).write_text(text.replace(old, new) if old and file == name else text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """The key of every variant, each from a process that has loaded nothing else of the user's."""
+    root = tmp_path_factory.mktemp("identity")
+    variants = {"as it is": None, "once more": None, **CHANGES, **LOOKS}
+    folders = {name: written(root / f"v{k}", change) for k, (name, change) in enumerate(variants.items())}
+    found = outcome([sys.executable, MARKING], given="\n".join(map(str, folders.values())))
+    return root, dict(zip(folders, found.split(), strict=True))
+
+
+def outcome(command, given=None, cwd=None, **variables):
+    done = subprocess.run(
+        [str(word) for word in command], input=given, cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=120
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_computation_has_another_key(fresh, change):
+    keys = fresh[1]
+    assert keys[change] != keys["as it is"]
+    assert list(keys.values()).count(keys[change]) == 1
+
+
+@pytest.mark.parametrize("look", ["once more", *LOOKS])
+def test_looks_change_no_key(fresh, look):
+    assert fresh[1][look] == fresh[1]["as it is"]
+
+
+def test_a_key_is_the_same_however_python_was_started(fresh, tmp_path):
+    root, keys = fresh
+    script = root / "v0" / "own_model.py"
+    assert outcome([sys.executable, script], cwd=tmp_path, PYTHONHASHSEED="1") == keys["as it is"]
+    path = os.pathsep.join([str(script.parent), os.environ.get("PYTHONPATH", "")])
+    told = outcome([sys.executable, "-m", "own_model"], cwd=tmp_path, PYTHONHASHSEED="2", PYTHONPATH=path)
+    assert told == keys["as it is"]
+
+
+# -- laws, in one process ----------------------------------------------------------------------------------------------
+
+LAW = '''
+import torch
+import unspool as us
+from torch import nn
+
+WIDTHS = (3, 5)
+NAMES = {"a", "b"}
+
+
+def squashed(x, sharp=1.5):
+    """Docstring."""
+    try:
+        y = torch.tanh(sharp * x)
+    except ValueError:
+        return x - 1
+    return [y + k for k in WIDTHS if k > 2 and "a" in NAMES][0]
+
+
+class Base(nn.Module):
+    gain: float = 2.0
+
+    def scaled(self, x):
+        return self.gain * x
+
+
+class Mine(Base):
+    def __init__(self, in_features, out_features, width=4):
+        super().__init__()
+        self.inner, self.outer = us.nn.Linear(in_features, width), us.nn.Linear(width, out_features)
+
+    @property
+    def sign(self):
+        return -1 if self.gain < 0 else 1
+
+    def forward(self, x, graph):
+        h = self.inner(x)
+        for _ in range(2):
+            h = graph @ squashed(h)
+        return self.outer(self.scaled(h)) * self.sign
+'''
+
+
+def loaded(text):
+    module = types.ModuleType("written_by_hand")
+    exec(compile(text, "<written by hand>", "exec"), vars(module))
+    return module.Mine
+
+
+def mutants():
+    """The tree of LAW with one constant or one operator changed, for each of them."""
+    flips = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.MatMult: ast.Mult, ast.Gt: ast.Lt, ast.Lt: ast.Gt, ast.USub: ast.UAdd, ast.In: ast.NotIn}  # fmt: skip
+    for place in itertools.count():
+        tree = ast.parse(LAW)
+        told = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and ast.get_docstring(node)}  # fmt: skip
+        nodes = [
+            node for node in ast.walk(tree)
+            if (isinstance(node, ast.Constant) and id(node) not in told) or type(getattr(node, "op", None)) in flips
+            or (isinstance(node, ast.Compare) and type(node.ops[0]) in flips)
+        ]  # fmt: skip
+        if place >= len(nodes):
+            return
+        node = nodes[place]
+        if isinstance(node, ast.Constant):
+            node.value = f"{node.value}x" if isinstance(node.value, str) else node.value + 1
+        elif isinstance(node, ast.Compare):
+            node.ops = [flips[type(node.ops[0])]()]
+        else:
+            node.op = flips[type(node.op)]()
+        yield ast.unparse(tree)
+
+
+def test_every_number_and_every_operator_counts():
+    same = Trial(loaded(LAW)).key("")
+    assert Trial(loaded(ast.unparse(ast.parse(LAW)))).key("") == same
+    changed = list(mutants())
+    keys = [Trial(loaded(text)).key("") for text in changed]
+    assert len(changed) > 15
+    assert same not in keys
+    assert len(set(keys)) == len(keys)
+
+
+def test_what_a_try_covers_counts():
+    def one(x):
+        try:
+            a(x)
+            b(x)
+        except ValueError:
+            c(x)
+
+    def other(x):
+        try:
+            a(x)
+        except ValueError:
+            c(x)
+        else:
+            b(x)
+
+    a = b = c = abs
+    assert identity.digest(one, "f") != identity.digest(other, "f")
+
+
+def test_what_is_loaded_counts_and_not_what_its_file_says_by_now(tmp_path):
+    def key():
+        return Trial(module.Mine).key("")
+
+    file = tmp_path / "edited.py"
+    file.write_text(
+        "from torch import nn\n\n\nclass Mine(nn.Linear):\n    def forward(self, x, graph):\n        return x\n"
+    )
+    module = types.ModuleType("edited")
+    exec(compile(file.read_text(), str(file), "exec"), vars(module))
+    before = key()
+    file.write_text(file.read_text().replace("return x", "return -x"))
+    assert key() == before
+    exec(compile(file.read_text(), str(file), "exec"), vars(module))
+    assert key() != before
+
+
+class Speed(Enum):
+    SLOW = 1
+    FAST = 2
+
+
+class Held(nn.Module):
+    """Whatever it is given."""
+
+    def __init__(self, in_features, out_features, part=None):
+        super().__init__()
+        self.part, self.layer = part, us.nn.Linear(in_features, out_features)
+
+
+class Bag:
+    def __init__(self, content):
+        self.content = content
+
+
+def scaled(factor):
+    return lambda x: factor * x
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Bag(1), Bag(2)),
+        (Bag([1, {2: torch.ones(2)}]), Bag([1, {2: torch.zeros(2)}])),
+        (Bag(torch.ones(2)), Bag(torch.ones(2).double())),
+        (Bag(np.arange(3)), Bag(np.arange(1, 4))),
+        (scaled(2), scaled(3)),
+        (scaled(torch.ones(1)), scaled(torch.zeros(1))),
+        (functools.partial(max, 1), functools.partial(max, 2)),
+        (functools.partial(max, 1), functools.partial(min, 1)),
+        (Speed.SLOW, Speed.FAST),
+        (torch.relu, torch.tanh),
+        (math.sqrt, cmath.sqrt),
+        ([1].count, [2].count),
+        (functools.lru_cache(scaled(2)), functools.lru_cache(scaled(3))),
+        (torch.no_grad()(scaled(2)), torch.no_grad()(scaled(3))),
+        (torch.compile(scaled(2)), torch.compile(scaled(3))),
+        (torch.eye(2).to_sparse(), 2 * torch.eye(2).to_sparse()),
+        (np.random.default_rng(0), np.random.default_rng(1)),
+        (us.Fidelity(0.1), us.Fidelity(0.2)),
+        (us.Fidelity(0.1), us.Ridge(0.1)),
+        ({"a", "b"}, {"a", "c"}),
+        (Bag, Held),
+    ],
+)
+def test_objects_among_settings_count_by_what_they_are(one, other):
+    def key(part):
+        return Trial(Held, {"part": part}).key("")
+
+    assert key(one) == key(one) != key(other)
+    assert Trial(us.models.GCN, {"part": one}).key("") != Trial(us.models.GCN, {"part": other}).key("")
+    if isinstance(one, Bag | functools.partial | set | np.random.Generator):
+        assert key(copy.deepcopy(one)) == key(one)
+
+
+def test_what_a_constructor_finds_elsewhere_counts(tmp_path, monkeypatch):
+    file = tmp_path / "prior.pt"
+
+    class Reading(nn.Module):
+        def __init__(self, in_features, out_features):
+            super().__init__()
+            self.layer = us.nn.Linear(in_features, out_features)
+            self.prior = nn.Parameter(torch.load(file))
+
+    def key():
+        return Trial(Reading).key("")
+
+    torch.save(torch.ones(2), file)
+    first = key()
+    assert key() == first
+    torch.save(torch.zeros(2), file)
+    assert key() != first
+
+
+def test_weights_that_come_from_the_seed_do_not_count_twice():
+    one, other = (Trial(Held, seed=seed) for seed in (0, 1))
+    assert one.code == other.code
+    assert one.key("") != other.key("")
+
+
+def test_long_chains_of_calls_have_a_key():
+    def made(last):
+        text = "\n".join(f"def f{k}(x): return f{k + 1}(x)" for k in range(2000)) + f"\ndef f2000(x): return {last}\n"
+        return loaded(
+            text + "from torch import nn\nclass Mine(nn.Linear):\n    def forward(self, x, graph): return f0(x)\n"
+        )
+
+    assert Trial(made(1)).key("") == Trial(made(1)).key("") != Trial(made(2)).key("")
+
+
+def test_asking_for_a_key_draws_nothing():
+    torch.manual_seed(5)
+    first = torch.rand(1)
+    torch.manual_seed(5)
+    Trial(Held).key("")
+    assert torch.rand(1) == first
+
+
+def test_a_model_that_does_not_like_the_stand_in_has_a_key():
+    class Wide(nn.Module):
+        def __init__(self, in_features, out_features):
+            super().__init__()
+            if in_features < 100:
+                raise ValueError("too narrow")
+
+    assert Trial(Wide).key("") == Trial(Wide).key("")
+
+
+def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
+    log = open(tmp_path / "log", "w")  # noqa: SIM115
+
+    class Noting(nn.Module):
+        def __init__(self, in_features, out_features):
+            super().__init__()
+
+        def forward(self, x, graph):
+            log.write("x")
+
+    with log, pytest.raises(us.Refusal, match=r"Noting → forward → log is a TextIOWrapper.*; make it inside"):
+        Trial(Noting).key("")
+    with open(tmp_path / "log") as held, pytest.raises(us.Refusal, match="part is a TextIOWrapper"):
+        Trial(us.models.GCN, {"part": held}).key("")
+
+
+@pytest.mark.parametrize("name", ["select", "stop", "precision"])
+def test_rewording_a_choice_changes_no_key(name, monkeypatch):
+    choice = getattr(train.Plan(), name)
+    key = Trial(us.models.GCN).key("")
+    monkeypatch.setattr(choice, "_value_", "said in other words")
+    assert Trial(us.models.GCN).key("") == key
+
+
+@pytest.mark.parametrize("name", ["select", "stop", "precision"])
+def test_every_choice_of_a_plan_counts(name):
+    keys = {
+        Trial(us.models.GCN, plan=train.Plan(**{name: choice})).key("") for choice in type(getattr(train.Plan(), name))
+    }
+    assert len(keys) == len(type(getattr(train.Plan(), name)))
+
+
+def test_optimisers_of_ones_own_count_by_what_they_do():
+    def made(rate):
+        def optimiser(groups, lr):
+            return torch.optim.SGD(groups, lr=rate * lr)
+
+        return optimiser
+
+    one, same, other = (Trial(us.models.GCN, plan=train.Plan(optimiser=made(r))).key("") for r in (1.0, 1.0, 2.0))
+    assert one == same != other
+
+
+def test_losses_of_ones_own_count_by_all_that_they_reach():
+    data = us.datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+    weight = [1.0]
+
+    def inner(x):
+        return weight[0] * x
+
+    def loss(output, target):
+        return inner(nn.functional.cross_entropy(output, target))
+
+    mark = study.Provider(data, loss=loss).mark
+    assert study.Provider(data, loss=loss).mark == mark
+    weight[0] = 2.0
+    assert study.Provider(data, loss=loss).mark != mark
+
+
+def test_our_numbers_have_a_version(monkeypatch):
+    for kind in (us.models.GCN, Held):
+        before = Trial(kind).key("")
+        with monkeypatch.context() as patch:
+            patch.setattr(identity, "NUMERICS", identity.NUMERICS + 1)
+            assert Trial(kind).key("") != before
+        assert Trial(kind).key("") == before
+
+
+def test_a_key_stays_while_its_trial_lives():
+    seen = []
+
+    class Counting(nn.Module):
+        def __init__(self, in_features, out_features):
+            super().__init__()
+            seen.append(1)
+
+    trial = Trial(Counting)
+    assert trial.key("") == trial.key("")
+    assert trial.with_seed(3).code == trial.code
+    assert Trial(Counting).code != trial.code  # what it reads has changed meanwhile
