@@ -56,6 +56,7 @@ from unspool.objective import (
     Symmetric,
     Term,
 )
+from unspool.ops.convergence import ConvergenceWarning, SolveReport, solve_reports
 from unspool.ops.polynomial import Basis, propagate
 from unspool.refusal import Refusal
 from unspool.unroll import (
@@ -112,10 +113,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "Diagonal", "EdgeSmoothness",
+    "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "ConvergenceWarning", "Diagonal", "EdgeSmoothness",
     "Exact", "Fidelity", "Fixed", "From", "Given", "GradientDescent", "Graph", "HopNetwork", "Implicit", "Input", "InverseLipschitz",
     "Kind", "Learnable", "LowRank", "NonNegative", "Normalisation", "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient",
-    "QuadraticTerm", "ReadBack", "Refusal", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
+    "QuadraticTerm", "ReadBack", "Refusal", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "SolveReport", "Sparse",
     "Stencil", "Stored", "Symmetric", "Term", "Trace", "Unrolled", "Zero", "algorithm", "graph", "minimise", "objective", "ops",
-    "propagate", "read_back_hops", "unroll",
+    "propagate", "read_back_hops", "solve_reports", "unroll",
 ]  # fmt: skip

@@ -44,14 +44,6 @@ def test_implicit_gradient_is_the_derivative_of_the_minimiser(graph, x):
     assert torch.autograd.gradcheck(solution, (x.clone().requires_grad_(), *raw), eps=1e-5, atol=1e-6)
 
 
-def test_implicit_has_no_second_derivative(graph, x):
-    net = us.unroll(tied(), us.Exact()).double()
-    leaf = x.clone().requires_grad_()
-    (first,) = torch.autograd.grad(net(leaf, graph).square().sum(), leaf, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        first.square().sum().backward()
-
-
 def test_implicit_with_edge_weights(graph, x):
     edges = us.Learnable(torch.linspace(0.1, 1.0, 17), name="w")
     objective = us.Fidelity(0.5) + us.EdgeSmoothness(edges, weight=0.5)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit
+from unspool.algorithm.convexity import flat_at
+from unspool.algorithm.optimality import (
+    Dependences,
+    FixedPoint,
+    Stationary,
+    check_differentiable,
+    separable,
+    solver_step,
+)
+from unspool.algorithm.root import Equation, attach
+from unspool.algorithm.solvers import Effort, Solution, accelerate, solve_fixed_point, solve_linear, solve_quadratic
 from unspool.graph import Graph, check_input
 from unspool.objective import (
     INITIAL,
@@ -20,8 +30,6 @@ from unspool.objective import (
     as_objective,
     require_symmetric,
 )
-from unspool.objective.channel import Map, rank
-from unspool.ops.solve import default_tolerance
 from unspool.refusal import Refusal
 
 
@@ -61,13 +69,20 @@ class Exact(Algorithm):
     def advance(self, state: State, problem: Problem) -> State:
         """The minimiser, warm-started at the current iterate."""
         (h,) = state
-        return (solve(problem, h, self.tolerance, self.limit),)
+        return (minimiser(problem, h, self.tolerance, self.limit, self.name),)
 
 
 def minimise(
-    objective: Objective | Term, x: Tensor, graph: Graph, values: Values = INITIAL, tolerance: float | None = None
+    objective: Objective | Term,
+    x: Tensor,
+    graph: Graph,
+    values: Values = INITIAL,
+    tolerance: float | None = None,
+    limit: int = 10_000,
 ) -> Tensor:
     """The minimiser of an objective, without gradients.
+
+    How the solve went is told to :func:`~unspool.ops.convergence.solve_reports`, and warned about if the tolerance was missed.
 
     Example:
         >>> import torch, unspool as us
@@ -75,11 +90,33 @@ def minimise(
         >>> us.minimise(us.Fidelity(0.5) + us.Smoothness(0.5), x, us.graph.ring(4)).flatten().numpy().round(3)
         array([0.714, 0.286, 0.714, 0.286], dtype=float32)
     """
+    return find_minimiser(objective, x, graph, values, tolerance, limit).h
+
+
+@torch.no_grad()
+def find_minimiser(
+    objective: Objective | Term,
+    x: Tensor,
+    graph: Graph,
+    values: Values = INITIAL,
+    tolerance: float | None = None,
+    limit: int = 10_000,
+) -> Solution:
+    """The minimiser of an objective together with the report of its solve.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> found = find_minimiser(us.Fidelity(0.5) + us.Smoothness(0.5), torch.eye(4), us.graph.ring(4))
+        >>> found.report.converged
+        True
+    """
     objective = as_objective(objective)
     check_input(x, graph)
-    check_fit(Exact(tolerance), objective)
-    with torch.no_grad():
-        return solve(Problem(objective, Given(x, graph, values)), x, tolerance, 10_000)
+    check_fit(Exact(tolerance, limit), objective)
+    effort = Effort.of(tolerance, limit, x.dtype)
+    found = solve(Problem(objective, Given(x, graph, values)), x, effort)
+    effort.hand_in(found.report, x.dtype)
+    return found
 
 
 def check_minimiser(objective: Objective) -> None:
@@ -137,110 +174,78 @@ def _mend(term: Term, given: Given) -> str:
     return f"its weight is {float(value.min()):.4g}: keep it non-negative".replace("-", "−", 1)
 
 
-def solve(problem: Problem, start: Tensor, tolerance: float | None, limit: int) -> Tensor:
-    """The minimiser of a problem from a starting point."""
-    if tolerance is None:
-        tolerance = default_tolerance(start.dtype)
+def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
+    """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
     low = check_strictly_convex(problem)
-    if not problem.objective.quadratic:
-        return _accelerate(problem, start, low, tolerance, limit)
-    right = -problem.gradient(torch.zeros_like(start))
-    return conjugate_gradients(hessian(problem, start), right, start, tolerance, limit, separable(problem))
+    if problem.objective.quadratic:
+        return solve_quadratic(problem, start, effort)
+    return accelerate(problem, start, low, effort)
 
 
-def hessian(problem: Problem, like: Tensor) -> Callable[[Tensor], Tensor]:
-    """The Hessian of a quadratic problem as a function.
+def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: int, who: str) -> Tensor:
+    """The minimiser as a differentiable function of the input and the coefficients, to any order.
 
-    Evaluated with X = 0, where the gradient is linear by itself: subtracting a large constant would cost all digits of small
-    vectors (the gradients of a mean loss, say).
+    Args:
+        problem: what is minimised.
+        start: where the solver starts; the result does not depend on it.
+        tolerance, limit: of all solves, on the way forward and back.
+        who: in whose name something is refused.
     """
-    given = problem.given
-    still = Problem(
-        problem.objective, Given(torch.zeros_like(like), given.graph, given.values, given.step), problem.layer
+    _refuse_transforms(who)
+    on, effort = Dependences(problem), Effort.of(tolerance, limit, start.dtype)
+    with torch.no_grad():
+        plain = on.detached()
+        found = solve(plain, start.detach(), effort)
+        effort.hand_in(found.report, start.dtype)
+    if not torch.is_grad_enabled() or not _asks_for_gradients(problem):
+        return found.h
+    check_differentiable(plain, found.h)
+
+    def told(found: Solution) -> Tensor:
+        effort.hand_in(found.report, start.dtype)
+        return found.h
+
+    if problem.objective.smooth:
+        check_bent(plain, found.h, who)
+        alone = problem.objective.quadratic and separable(plain)
+        equation: Equation = Stationary(on, lambda apply, v: told(solve_linear(apply, v, None, effort, alone)))
+        return attach(equation, found.h, on.tensors)
+    if check_strictly_convex(plain) <= 0:
+        raise Refusal(_flat(problem, who))
+    own = problem.given.step is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms)
+    step = None if own else solver_step(plain)
+    equation = FixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
+    return attach(equation, found.h, on.tensors)
+
+
+def check_bent(problem: Problem, h: Tensor, who: str) -> None:
+    """Refuse a minimiser around which a smooth objective is flat: it does not follow the coefficients smoothly."""
+    if problem.objective.quadratic or check_strictly_convex(problem) > 0:
+        return
+    if flat_at(problem, h):
+        raise Refusal(_flat(problem, who))
+
+
+def _flat(problem: Problem, who: str) -> str:
+    way = "unroll steps of another algorithm" if who == "Exact" else "use adjoint=Stored()"
+    return (
+        f"{who} needs a strictly convex smooth part to be differentiated, and that of {problem.objective} is flat "
+        f"somewhere; add a small Ridge or {way}"
     )
-    constant = still.gradient(torch.zeros_like(like))
-    return lambda u: still.gradient(u) - constant
 
 
-def solver_step(problem: Problem) -> Map:
-    """1/L, or the network's own step where a term stands for φ/η and is another term at any other step."""
-    own = problem.given.step
-    if own is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms):
-        return own
-    return 1 / problem.lipschitz()
+def _asks_for_gradients(problem: Problem) -> bool:
+    """Whether anything asks for gradients, tensors included that the equations do not know and will refuse."""
+    if Dependences(problem).tensors:
+        return True
+    with torch.enable_grad():
+        step = solver_step(problem)
+        return problem.prox(problem.gradient(problem.given.x), step).requires_grad
 
 
-def separable(problem: Problem) -> bool:
-    """Whether the Hessian leaves every channel alone, so that channels converge each at its own pace."""
-    stencil = problem.objective.stencil(problem.given)
-    return max(rank(stencil.own), rank(stencil.laplacian)) < 2
-
-
-def conjugate_gradients(
-    apply: Callable[[Tensor], Tensor], right: Tensor, start: Tensor, tolerance: float, limit: int, per_channel: bool
-) -> Tensor:
-    """Solve apply(H) = right for a symmetric positive definite operator, one recurrence per channel or per signal.
-
-    The residual is measured in the norm, relative to ``right``; failing to reach the tolerance raises, except when rounding
-    is what stands in the way.
-    """
-    dims = (-2,) if per_channel else (-2, -1)
-    total = lambda a, b: (a * b).sum(dims, keepdim=True)  # noqa: E731
-    h = start
-    residual = right - apply(h)
-    direction = residual
-    squared = total(residual, residual)
-    goal = tolerance**2 * total(right, right).clamp_min(torch.finfo(right.dtype).tiny)
-    best, stalled = float("inf"), 0
-    for _ in range(limit):
-        if bool((squared <= goal).all()):
-            return h
-        image = apply(direction)
-        bend = total(direction, image)
-        if bool((bend < 0).any()) and bool((bend.abs() > 1e-6 * total(direction, direction)).any()):
-            raise Refusal(
-                "conjugate gradients met a direction of negative curvature: the objective is not convex at these values"
-            )
-        live = squared > goal
-        size = torch.where(live, squared / torch.where(live, bend, torch.ones_like(bend)), torch.zeros_like(bend))
-        h = h + size * direction
-        residual = residual - size * image
-        fresh = total(residual, residual)
-        direction = (
-            residual
-            + torch.where(live, fresh / torch.where(live, squared, torch.ones_like(squared)), torch.zeros_like(bend))
-            * direction
+def _refuse_transforms(who: str) -> None:
+    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+        raise Refusal(
+            f"{who} with learnt coefficients, matrices or terms that are not quadratic does not go under vmap and other "
+            "torch.func transforms; use torch.autograd.grad, or unroll steps"
         )
-        squared = fresh
-        worst = float((squared / goal).max())
-        stalled = stalled + 1 if worst > 0.99 * best else 0
-        best = min(best, worst)
-        if stalled > 50 and best < 1e6:
-            return h  # rounding: the residual no longer falls
-    raise Refusal(
-        f"conjugate gradients did not reach a relative residual of {tolerance:g} in {limit} iterations; raise limit or tolerance, or give Fidelity more weight"
-    )
-
-
-def _accelerate(problem: Problem, start: Tensor, low: float, tolerance: float, limit: int) -> Tensor:
-    """Accelerated proximal gradient with restarts whenever the momentum points uphill."""
-    step = solver_step(problem)
-    h = before = problem.prox(start, step)
-    t, best, stalled = 1.0, float("inf"), 0
-    # ‖proximal gradient‖ / μ bounds the distance to the minimiser; flat problems are held to a small multiple of L.
-    bend = max(low, 1e-3 / float(step))
-    for _ in range(limit):
-        ahead = (1 + (1 + 4 * t * t) ** 0.5) / 2
-        y = h + (h - before) * ((t - 1) / ahead)
-        new = problem.prox(y - problem.gradient(y) * step, step)
-        change = float(torch.linalg.vector_norm(new - y)) / float(step)
-        uphill = float(((y - new) * (new - h)).sum()) > 0
-        t = 1.0 if uphill else ahead
-        before, h = h, new
-        if change <= tolerance * bend * (float(torch.linalg.vector_norm(h)) + 1e-30):
-            return h
-        stalled = stalled + 1 if change > 0.99 * best else 0
-        best = min(best, change)
-        if stalled > 500:
-            return h  # rounding: nothing falls any more
-    raise Refusal(f"the minimiser of {problem.objective} was not reached in {limit} steps; raise the tolerance")

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.ops.conjugate import conjugate_gradients
+from unspool.ops.convergence import hand_in
 from unspool.ops.function import known_signature
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr, HasOperator, Operator
@@ -20,15 +22,23 @@ from unspool.refusal import Refusal
 
 _LIBRARY = torch.library.Library("unspool", "FRAGMENT")
 _LIBRARY.define(
-    "solve_raw(Tensor crow, Tensor col, Tensor val, Tensor hubs, Tensor right, float p, float q, float tolerance) -> Tensor"
+    "solve_raw(Tensor crow, Tensor col, Tensor val, Tensor hubs, Tensor right, float p, float q, float tolerance, bool asked) -> Tensor"
 )
 
 
 @torch.library.impl(_LIBRARY, "solve_raw", "CompositeExplicitAutograd")
 def _solve_now(
-    crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, right: Tensor, p: float, q: float, tolerance: float
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    right: Tensor,
+    p: float,
+    q: float,
+    tolerance: float,
+    asked: bool,
 ) -> Tensor:
-    return _conjugate_gradients(Csr(crow, col, val, hubs), right, p, q, tolerance)
+    return _solved(Csr(crow, col, val, hubs), right, p, q, tolerance, asked)
 
 
 _raw: Any = torch.ops.unspool.solve_raw.default
@@ -45,18 +55,18 @@ def default_tolerance(dtype: torch.dtype) -> float:
 
 
 def iterations(p: float, q: float, tolerance: float) -> int:
-    r"""How many steps suffice: the error falls by :math:`2((\sqrt\kappa-1)/(\sqrt\kappa+1))^k`, κ = (p+|q|)/(p−|q|).
+    r"""How many steps suffice: the residual falls by :math:`2\sqrt\kappa\,((\sqrt\kappa-1)/(\sqrt\kappa+1))^k`, κ = (p+|q|)/(p−|q|).
 
     Example:
         >>> iterations(1.0, 0.9, 1e-6)
-        34
+        37
     """
     condition = (p + abs(q)) / (p - abs(q))
-    return math.ceil(0.5 * math.sqrt(condition) * math.log(2 / tolerance)) + 2
+    return math.ceil(0.5 * math.sqrt(condition) * math.log(2 * math.sqrt(condition) / tolerance)) + 2
 
 
-def _conjugate_gradients(csr: Csr, right: Tensor, p: float, q: float, tolerance: float) -> Tensor:
-    """Conjugate gradients with one recurrence per column, in reused buffers."""
+def _solved(csr: Csr, right: Tensor, p: float, q: float, tolerance: float, asked: bool) -> Tensor:
+    """Conjugate gradients with one recurrence per column, in a reused buffer."""
     given = right.dtype
     if q == 0:
         return right / p
@@ -65,35 +75,37 @@ def _conjugate_gradients(csr: Csr, right: Tensor, p: float, q: float, tolerance:
     p, sign = p / abs(q), 1.0 if q > 0 else -1.0
     step, capturing = step_for(right), right.is_cuda and torch.cuda.is_current_stream_capturing()
     diagonal = torch.full((right.shape[1],), p, dtype=right.dtype, device=right.device)
-    h, residual, direction = torch.zeros_like(right), right.clone(), right.clone()
     image = torch.empty_like(right)
-    tiny = torch.finfo(right.dtype).tiny
-    squared = torch.linalg.vecdot(residual, residual, dim=0)
-    goal, bent = squared * tolerance**2, squared < 0
-    # Rounding delays convergence a little; the bound below ends the loop even where it stops the residual from falling.
-    limit = 2 * iterations(p, 1.0, tolerance)
-    for k in range(limit // 2 if capturing else limit):
-        # A graph of kernels cannot look at numbers, and a GPU should not often.
-        if not capturing and (k % 4 == 0 or not right.is_cuda) and bool((squared <= goal).all()):
-            break
-        step(csr, direction, image, -sign, direction, diagonal, None)
-        bend = torch.linalg.vecdot(direction, image, dim=0)
-        bent, size = bent | (bend < 0), squared / bend.clamp_min(tiny)
-        h.addcmul_(direction, size)
-        residual.addcmul_(image, size, value=-1)
-        fresh = torch.linalg.vecdot(residual, residual, dim=0)
-        direction.mul_(fresh / squared.clamp_min(tiny)).add_(residual)
-        squared = fresh
-    if not capturing and bool(bent.any()):
+
+    def apply(u: Tensor) -> Tensor:
+        step(csr, u, image, -sign, u, diagonal, None)
+        return image
+
+    # A graph of kernels cannot look at numbers, so it takes the steps that suffice; a GPU should not look often. Elsewhere
+    # rounding may delay convergence a little, and the bound ends the loop where it stops the residual from falling.
+    enough = iterations(p, 1.0, tolerance)
+    look, limit = (0, enough) if capturing else (4 if right.is_cuda else 1, 2 * enough + 10)
+    found = conjugate_gradients(apply, right, None, tolerance, limit, True, look)
+    if found.bent:
         raise Refusal(
             "conjugate gradients met negative curvature: the matrix of the graph has eigenvalues outside [-1, 1]; "
             "build it with Normalisation.SYMMETRIC"
         )
-    return h.to(given)
+    if found.report is not None:
+        hand_in(found.report, asked, right.dtype)
+    return found.h.to(given)
 
 
 def _fake(
-    crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, right: Tensor, p: float, q: float, tolerance: float
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    right: Tensor,
+    p: float,
+    q: float,
+    tolerance: float,
+    asked: bool,
 ) -> Tensor:
     return right.new_empty(right.shape)
 
@@ -117,9 +129,17 @@ class _Solve(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, right: Tensor, p: float, q: float, tolerance: float
+        crow: Tensor,
+        col: Tensor,
+        val: Tensor,
+        hubs: Tensor,
+        right: Tensor,
+        p: float,
+        q: float,
+        tolerance: float,
+        asked: bool,
     ) -> Any:
-        return _raw(crow, col, val, hubs, right, p, q, tolerance)
+        return _raw(crow, col, val, hubs, right, p, q, tolerance, asked)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -129,18 +149,26 @@ class _Solve(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         solved = _Solve.apply(*ctx.saved_tensors, grads[0], *ctx.numbers)
-        return None, None, None, None, solved, None, None, None
+        return None, None, None, None, solved, None, None, None, None
 
 
 @torch.library.custom_op("unspool::solve", mutates_args=())
 def _compiled(
-    crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, right: Tensor, p: float, q: float, tolerance: float
+    crow: Tensor,
+    col: Tensor,
+    val: Tensor,
+    hubs: Tensor,
+    right: Tensor,
+    p: float,
+    q: float,
+    tolerance: float,
+    asked: bool,
 ) -> Tensor:
-    return _conjugate_gradients(Csr(crow, col, val, hubs), right, p, q, tolerance)
+    return _solved(Csr(crow, col, val, hubs), right, p, q, tolerance, asked)
 
 
 def _compiled_backward(ctx: Any, grad: Tensor) -> Any:
-    return None, None, None, None, _compiled(*ctx.saved_tensors, grad, *ctx.numbers), None, None, None
+    return None, None, None, None, _compiled(*ctx.saved_tensors, grad, *ctx.numbers), None, None, None, None
 
 
 _compiled.register_fake(_fake)
@@ -158,6 +186,10 @@ def shifted_solve(graph: HasOperator, right: Tensor, p: float, q: float, toleran
         q: the weight of S.
         tolerance: relative residual of every column; 1e-10 in float64 and 1e-6 in float32 when omitted.
 
+    Warns:
+        ConvergenceWarning: if the tolerance was missed; see :func:`~unspool.ops.convergence.solve_reports`. Inside a CUDA
+            graph nothing can be looked at, and the iterations run that suffice but for rounding.
+
     Example:
         >>> import torch, unspool as us
         >>> ring = us.graph.ring(4).to(torch.float64)
@@ -171,9 +203,9 @@ def shifted_solve(graph: HasOperator, right: Tensor, p: float, q: float, toleran
         raise ValueError("conjugate gradients need a symmetric operator")
     if not p > abs(q):
         raise ValueError(f"p={p} must exceed |q|={abs(q)}: the system is not positive definite")
-    if tolerance is None:
-        tolerance = default_tolerance(right.dtype)
+    asked = tolerance is not None
+    goal = default_tolerance(right.dtype) if tolerance is None else tolerance
     wide = right.movedim(-2, 0)
     flat = wide.reshape(wide.shape[0], -1)
     function = _compiled if torch.compiler.is_compiling() else _Solve.apply
-    return function(*operator.forward, flat, p, q, tolerance).view(wide.shape).movedim(0, -2)
+    return function(*operator.forward, flat, p, q, goal, asked).view(wide.shape).movedim(0, -2)

@@ -10,7 +10,10 @@ from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
 from unspool.algorithm.algorithm import State, begun, shipped
-from unspool.algorithm.exact import check_minimiser, solve, solver_step
+from unspool.algorithm.exact import check_minimiser, solve
+from unspool.algorithm.optimality import solver_step
+from unspool.algorithm.solvers import Effort, Solution
+from unspool.ops.convergence import SolveReport
 from unspool.refusal import Refusal
 
 
@@ -26,6 +29,8 @@ class Trace:
         distance: ‖H⁽ᵏ⁾ − H*‖ / ‖H*‖ to layer k's own minimiser; None where there is none.
         minimum: the objective at that minimiser.
         reason: why there is no minimiser, if so.
+        report: how the minimiser was found, of the layer where it was found least exactly; distances below its residual say
+            nothing.
     """
 
     iterates: tuple[Tensor, ...]
@@ -35,6 +40,7 @@ class Trace:
     distance: tuple[float | None, ...]
     minimum: tuple[float | None, ...]
     reason: str | None
+    report: SolveReport | None = None
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.iterates)
@@ -50,6 +56,8 @@ class Trace:
             lines.append(f"{k:>5}   {before:>16.6g} {after:>12.6g}   {slope:>10.3e}   {far}")
         if self.reason is not None:
             lines.append(f"(no minimiser: {self.reason})")
+        if self.report is not None and not self.report.converged:
+            lines.append(f"(distances are to what the solver found, {self.report})")
         return "\n".join(lines)
 
 
@@ -59,11 +67,16 @@ def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace
     iterates, before, after, slopes, distances, minima = [start], [], [], [], [], []
     target: Tensor | None = None
     reason: str | None = None
+    report: SolveReport | None = None
     tied = not any(leaf.per_layer for leaf in problems[0].objective.leaves)
     for problem in problems:
         if target is None or not tied:
-            target, found = _minimiser(problem, start)
-            reason = reason or found
+            found = _minimiser(problem, start)
+            if isinstance(found, str):
+                target, reason = None, reason or found
+            else:
+                target = found.h
+                report = found.report if report is None or found.report.residual > report.residual else report
         before.append(float(problem.value(state[0]).sum()))
         state = algorithm.advance(state, problem)
         h = state[0] if shipped(algorithm) else state[0].clone()  # a rule of one's own may go on writing into it
@@ -72,15 +85,18 @@ def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace
         slopes.append(_slope(problem, h))
         distances.append(None if target is None else _relative(h, target))
         minima.append(None if target is None else float(problem.value(target).sum()))
-    return Trace(tuple(iterates), tuple(before), tuple(after), tuple(slopes), tuple(distances), tuple(minima), reason)
+    return Trace(
+        tuple(iterates), tuple(before), tuple(after), tuple(slopes), tuple(distances), tuple(minima), reason, report
+    )
 
 
-def _minimiser(problem: Problem, start: Tensor) -> tuple[Tensor | None, str | None]:
+def _minimiser(problem: Problem, start: Tensor) -> Solution | str:
+    """The minimiser, or why there is none."""
     try:
         check_minimiser(problem.objective)
-        return solve(problem, start, None, 20_000), None
+        return solve(problem, start, Effort.of(None, 20_000, start.dtype))
     except Refusal as refusal:
-        return None, str(refusal)
+        return str(refusal)
 
 
 def _slope(problem: Problem, h: Tensor) -> float:

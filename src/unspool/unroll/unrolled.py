@@ -134,7 +134,8 @@ class Unrolled(nn.Module):
             return self._run_polynomial(x, graph)
         start = self.start.tensor(x)
         if isinstance(self.adjoint, Implicit):
-            return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint)
+            who = "Exact" if isinstance(self.algorithm, Exact) else "Implicit"
+            return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint, who)
         state = begun(self.algorithm, start)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         values = [self.values(k) for k in range(1, self.depth + 1)]
