@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -42,7 +43,7 @@ def refused(*words):
 
 
 def again(folder, out, *more):
-    """Train over it, with another model of two layers more."""
+    """The command, into a folder that may hold a model."""
     return ["train", "GCN", "--epochs", 15, "--quiet", "--no-report", "--out", out, *own(folder, *CLASSES), *more]
 
 
@@ -186,14 +187,30 @@ def test_a_second_run_into_the_same_folder_is_refused_at_once(trained, out):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_of_two_processes_one_trains_and_one_is_refused(trained, tmp_path):
-    for pair in range(5):
-        out = tmp_path / str(pair)
-        wish = [str(word) for word in again(trained, out, "--epochs", 40, "--patience", 40)]
-        ends = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in [_child(wish), _child(wish)])
-        assert ends in ([0, 3], [0, 0])  # one after the other, if one was slow to start
-        assert load_folder(out / "seed0")[1]["metrics"]["epochs"] == 40
-        assert sorted(path.suffix for path in out.rglob("*") if path.is_file()) == [".csv", ".json", ".safetensors"]
+def test_of_two_processes_one_trains_and_one_is_refused(trained, tmp_path, monkeypatch):
+    out, ready, go = tmp_path / "out", tmp_path / "ready", tmp_path / "go"
+
+    def wait(self, now, best):
+        while now.epoch == 3 and not go.exists():
+            ready.touch()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(one_seed.Watcher, "__call__", wait)
+    wish = [str(word) for word in again(trained, out, "--set", "hidden=8", "--snapshot-every", 0)]
+    first = _child(wish)
+    while not ready.exists():
+        time.sleep(0.01)
+    before = held(out)
+    assert _ended(_child(wish)) == 3
+    assert held(out) == before
+    go.touch()
+    assert _ended(first) == 0
+    same(out / "seed0", trained / "job" / "seed0")
+    assert sorted(path.suffix for path in out.rglob("*") if path.is_file()) == [".csv", ".json", ".safetensors"]
+
+
+def _ended(pid):
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def _child(wish):
