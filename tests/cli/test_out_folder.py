@@ -140,6 +140,20 @@ def test_a_new_run_does_not_continue_an_old_snapshot(trained, tmp_path, monkeypa
     assert not (out / "seed0" / "run.pt").exists()
 
 
+@pytest.mark.parametrize("name", ["people.csv", "friends.csv"])
+def test_a_cut_run_is_not_continued_on_other_files(tmp_path, monkeypatch, name):
+    folder = write_people(tmp_path / "people")
+    wish = [*own(folder, *CLASSES), "--snapshot-every", 0]
+    with monkeypatch.context() as patch:
+        end_at(patch, 9, KeyboardInterrupt())
+        train(tmp_path / "job", *wish, code=130)
+    lines = (folder / name).read_text().splitlines()
+    changed = [*lines[:-1], lines[-1].replace("p59,", "p59,1", 1)] if name == "people.csv" else lines[:-1]
+    (folder / name).write_text("\n".join(changed) + "\n")
+    words = [*again(folder, tmp_path / "job", "--set", "hidden=8", "--resume")]
+    assert "run.pt began on other data" in refused(*words)
+
+
 def test_a_history_of_another_run_is_not_drawn(trained, out, tmp_path):
     """The moment between the new history and the new card."""
     train(tmp_path / "other", *own(trained, *CLASSES), epochs=4)

@@ -1,6 +1,7 @@
 """Training: the same seed gives the same run, cut-off runs end alike, epochs are chosen and stopped as the plan says."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 import unspool as us
 from unspool import datasets, train
 from unspool.files import write_sealed
+from unspool.ops.features import SparseFeatures
 from unspool.train.fit import Diverged
 from unspool.train.plan import Plan, Select, Stop
 from unspool.train.record import Epoch
@@ -160,6 +162,37 @@ def test_damaged_or_foreign_snapshots_are_named(task, tmp_path):
     other.settings = {}  # a module of one's own has none
     with pytest.raises(ValueError, match="belongs to another model"):
         train.fit(other, task, Plan(epochs=2), snapshot=file)
+
+
+def moved(values):
+    """The same numbers but for the last bit of one of them."""
+    changed = values.clone()
+    changed.view(-1)[-1] = torch.nextafter(changed.view(-1)[-1], torch.tensor(9.0))
+    return changed
+
+
+OTHERS = {
+    "a feature": lambda data: replace(data, features=moved(data.features)),
+    "edges": lambda data: replace(data, edge_index=data.edge_index[:, (data.edge_index != 7).all(0)]),
+    "the ends of an edge": lambda data: replace(data, edge_index=data.edge_index.clone().fill_diagonal_(5)),
+    "a weight": lambda data: replace(data, edge_weight=torch.arange(data.edge_index.shape[1]) / 100 + 1),
+    "the labels": lambda data: replace(data, labels=(data.labels + 1) % 3),
+    "the split": lambda data: data.with_split(datasets.splits.random(data.labels, seed=7)),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("form", [lambda x: x, SparseFeatures.from_tensor], ids=["dense", "sparse"])
+def test_a_snapshot_is_not_continued_on_changed_data(tmp_path, what, form):
+    data = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
+    before, after, again = (
+        train.Task.of(replace(one, features=form(one.features))) for one in (data, OTHERS[what](data), data)
+    )
+    file = tmp_path / "run.pt"
+    train.fit(model(before), before, Plan(epochs=2), snapshot=file)
+    with pytest.raises(ValueError, match=r"run\.pt began on other data"):
+        train.fit(model(after), after, Plan(epochs=3), snapshot=file)
+    assert len(train.fit(model(again), again, Plan(epochs=3), snapshot=file).history) == 3
 
 
 @pytest.mark.parametrize("every", [math.nan, math.inf, -1.0])

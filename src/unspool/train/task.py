@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph
+from unspool.ops.features import SparseFeatures, features_of
 from unspool.train.loss import CrossEntropy, Link, Regression, as_loss
 
 
@@ -86,12 +87,18 @@ class Task:
 
     @functools.cached_property
     def digest(self) -> str:
-        """A name for what is learnt (targets, parts, sizes), so that a snapshot is not continued on another task."""
-        held = hashlib.sha256(repr((tuple(self.x.shape), self.graph.nodes, type(self.loss).__name__)).encode())
+        """A name for what is learnt, and from what (features, edges, targets, parts), so that a snapshot is not continued on
+        another task."""
+        held = hashlib.sha256(f"{type(self.loss).__name__} {self.graph.scale};".encode())
+        x = features_of(self.x)
+        features = x.operator.forward if isinstance(x, SparseFeatures) else x
         pairs = [self.loss.pairs] if isinstance(self.loss, Link) else []
-        for part in (self.target, self.train, self.valid, self.test, *pairs):
-            held.update(part.detach().cpu().contiguous().numpy().tobytes())
-        return held.hexdigest()[:16]
+        graph = [matrix.forward for matrix in (self.graph.operator, self.graph.smoother) if matrix is not None]
+        for part in (features, *graph, self.target, self.train, self.valid, self.test, *pairs):
+            for values in (part,) if isinstance(part, Tensor) else (part.crow, part.col, part.val):
+                held.update(f"{values.dtype} {tuple(values.shape)};".encode())
+                held.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return held.hexdigest()
 
     def to(self, device: torch.device | str) -> Task:
         """The same task on another device."""
