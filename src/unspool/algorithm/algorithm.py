@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from unspool.algorithm.fused import FusedStep
 from unspool.objective import Coefficient, Fixed, Given, Kind, Objective, Term, channel, check_proximable
+from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Leaf, as_coefficient
 from unspool.refusal import Refusal
@@ -130,10 +131,8 @@ class Algorithm(ABC):
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The learnable coefficients among its fields."""
-        names = [f.name for f in fields(self)] if is_dataclass(self) else list(vars(self))
-        found = [v for n in names if isinstance(v := getattr(self, n), Coefficient)]
-        return tuple(dict.fromkeys(leaf for c in found for leaf in c.leaves))
+        """The learnable coefficients that it keeps, each once."""
+        return tuple(dict.fromkeys(leaf for c in coefficients_of(self) for leaf in c.leaves))
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from unspool.objective import channel
 from unspool.objective.channel import Map
+from unspool.refusal import Refusal
 
 #: Raw parameter values by leaf: what a layer of a network hands to the objective.
 Values = Mapping["Leaf", Tensor]
@@ -153,9 +154,7 @@ class Fixed(Coefficient):
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Fixed({self.value})" if not isinstance(self.value, Tensor) else f"Fixed(tensor{tuple(self.value.shape)})"
-        )
+        return f"Fixed(tensor{tuple(self.value.shape)})" if isinstance(self.value, Tensor) else f"Fixed({self.value})"
 
 
 class Leaf(Coefficient):
@@ -193,7 +192,10 @@ class Leaf(Coefficient):
 
     def evaluate(self, values: Values) -> Map:
         """The value at the given raw parameters."""
-        return self.value_of(values[self])
+        raw = values.get(self)
+        if raw is None:
+            raise Refusal(f"no part of the network keeps the coefficient {self}; make it an attribute of one")
+        return self.value_of(raw)
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:

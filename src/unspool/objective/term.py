@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.objective import channel
+from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as_coefficient
 from unspool.objective.kind import Kind, kind_of
@@ -81,10 +82,8 @@ class Term(ABC):
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """Every coefficient among the fields of the dataclass."""
-        if not is_dataclass(self):
-            return tuple(v for v in vars(self).values() if isinstance(v, Coefficient))
-        return tuple(v for f in fields(self) if isinstance(v := getattr(self, f.name), Coefficient))
+        """Every coefficient that it keeps, in fields, lists, dicts or parts of its own."""
+        return coefficients_of(self)
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:

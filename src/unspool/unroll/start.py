@@ -44,6 +44,10 @@ class From:
 
     value: Tensor
 
+    def __post_init__(self) -> None:
+        if self.value.requires_grad:
+            raise TypeError("the start is a tensor that requires gradients, which the network would not own; detach it")
+
     def tensor(self, x: Tensor) -> Tensor:
         """The tensor, in the dtype and on the device of X."""
         if self.value.shape[-2:] != x.shape[-2:]:

@@ -14,6 +14,7 @@ from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fused import fused_step
 from unspool.graph import Graph, check_input, ring
 from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
+from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
 from unspool.refusal import Refusal
@@ -87,6 +88,8 @@ class Unrolled(nn.Module):
         self.objective, self.algorithm, self.start = objective, algorithm, start
         self.depth = _checked_depth(algorithm, depth)
         check_fit(algorithm, objective)
+        for part in (*objective.terms, algorithm):
+            check_owned(part.name, part)
         #: Why the network keeps its steps although nobody asked for that; None where it does not, or was asked to.
         self.why_not_linear: str | None = None
         self.adjoint = self._chosen_adjoint(_with_between(between, adjoint))
