@@ -68,10 +68,11 @@ def doomed(path, said):
     time.sleep(60)
 
 
-def telling(path, out):
+def telling(path, out, begun):
     """Finish trials one by one, and tell of each when the store says that it is safe."""
     store, file = Store(path), os.open(out, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     keys = [trial.key("m") for trial in TRIALS]
+    begun.write_text("yes")
     while got := store.claim(keys, 2):
         for key in got:
             store.finish([(key, RESULT)])
@@ -84,8 +85,10 @@ def killed_often(folder, kills):
     with Store(path) as store:
         store.add(TRIALS, "cora", "m")
     kept = []
-    for _ in range(kills):
-        pid = child(telling, path, out)
+    for k in range(kills):
+        pid = child(telling, path, out, folder / f"begun{k}")
+        if k % 3:  # some die while they open the file
+            wait_for(folder / f"begun{k}")
         time.sleep(rng.uniform(0.01, 0.06))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

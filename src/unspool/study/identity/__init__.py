@@ -46,9 +46,9 @@ def code_of(things: Mapping[str, Any], build: Callable[[], nn.Module]) -> str:
         >>> import unspool as us
         >>> code_of({"model": us.models.GCN}, lambda: us.models.GCN(4, 2)) == str(NUMERICS)
         True
-        >>> class Mine(nn.Linear): ...
+        >>> Mine = type("Mine", (nn.Linear,), {"__module__": "my_models"})
         >>> mark = code_of({"model": Mine}, lambda: Mine(4, 2))
-        >>> Mine.forward = lambda self, x, graph: graph @ x
+        >>> Mine.gain = 2.0
         >>> mark.startswith(f"{NUMERICS}."), mark == code_of({"model": Mine}, lambda: Mine(4, 2))
         (True, False)
     """

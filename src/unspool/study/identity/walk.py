@@ -54,14 +54,14 @@ def digest(thing: Any, name: str) -> str:
         name: what it is called, for messages.
 
     Example:
-        >>> import functools, operator
+        >>> import functools, operator, threading
         >>> twice, thrice = (functools.partial(operator.mul, k) for k in (2, 3))
         >>> digest(twice, "twice") == digest(functools.partial(operator.mul, 2), "twice"), digest(twice, "f") == digest(thrice, "f")
         (True, False)
-        >>> digest(open("/dev/null"), "log")
+        >>> digest(threading.Lock(), "held")
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: log is a TextIOWrapper, which has no content that could be compared with that of ...
+        unspool.refusal.Refusal: held is a lock, which has no content that could be compared with that of ...
     """
     return look(thing, name).digest
 
@@ -84,7 +84,8 @@ def look(thing: Any, name: str, drawn: Iterable[Tensor] = ()) -> Seen:
 
     Example:
         >>> import torch
-        >>> look(torch.optim.Adam, "optimiser").own, look(lambda x: x, "optimiser").own
+        >>> Mine = type("Mine", (torch.optim.Adam,), {"__module__": "my_optimisers"})
+        >>> look(torch.optim.Adam, "optimiser").own, look(Mine, "optimiser").own
         (False, True)
     """
     walk = _Walk({id(tensor) for tensor in drawn}, {}, [])

@@ -192,7 +192,7 @@ def is_ours(model: type[nn.Module]) -> bool:
 
     Example:
         >>> import unspool as us
-        >>> class Mine(us.models.GCN): ...
+        >>> Mine = type("Mine", (us.models.GCN,), {"__module__": "my_models"})
         >>> is_ours(us.models.GCN), is_ours(Mine)
         (True, False)
     """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import secrets
 import sqlite3
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -27,7 +28,7 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE holder (token TEXT PRIMARY KEY, machine TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trial (
     number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, data TEXT NOT NULL, mark TEXT NOT NULL, described TEXT NOT NULL,
-    status TEXT NOT NULL DEFAULT 'waiting', holder TEXT, message TEXT, finished_at TEXT,
+    made TEXT NOT NULL, status TEXT NOT NULL, holder TEXT, message TEXT, finished_at TEXT, ended TEXT,
     epoch INTEGER, epochs INTEGER, train_loss REAL, valid_loss REAL, valid_score REAL, test_score REAL, reason TEXT, seconds REAL
 );
 CREATE INDEX held ON trial (holder) WHERE holder IS NOT NULL;
@@ -118,6 +119,12 @@ def _check_place(path: Path | None, access: Access) -> None:
         raise StoreProblem(f"the folder {path.parent} does not exist; make it first")
 
 
+def damaged(path: Path | None, number: Any = None) -> StoreProblem:
+    """What is said of a study, or of one of its trials, that is not what was written."""
+    what = f"{path}" if number is None else f"trial {number} in {'the study in memory' if path is None else path}"
+    return StoreProblem(f"{what} is damaged; bring back a copy, or move it away to start anew")
+
+
 def _link(path: Path | None, access: Access) -> sqlite3.Connection:
     # The store has a lock of its own, so that any thread may call it.
     how: dict[str, Any] = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False}
@@ -142,6 +149,8 @@ def _link(path: Path | None, access: Access) -> sqlite3.Connection:
 
 def _prepare(link: sqlite3.Connection, path: Path | None, access: Access) -> None:
     """See that it is ours and whole; only then change anything."""
+    link.execute("PRAGMA cell_size_check = ON")
+    link.execute("PRAGMA trusted_schema = OFF")
     tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if access is Access.READ and not tables:
         raise StoreProblem(f"{path} is empty; run the study first")
@@ -159,15 +168,30 @@ def _prepare(link: sqlite3.Connection, path: Path | None, access: Access) -> Non
 
 def _check_format(link: sqlite3.Connection, path: Path | None) -> None:
     told = dict(link.execute("SELECT name, value FROM meta").fetchall())
-    if told.get("format") != str(FORMAT):
+    if "format" not in told:
+        raise damaged(path)
+    if told["format"] != str(FORMAT):
         raise StoreProblem(
-            f"{path} has format {told.get('format')} and this version reads format {FORMAT}, where trials are known by other keys; run the study "
+            f"{path} has format {told['format']} and this version reads format {FORMAT}, where trials are known by other keys; run the study "
             f"again in another file, or read it with the unspool that wrote it ({told.get('version')})"
         )
-    # A file that was cut off opens well, and fails when the missing part is wanted: after hours, perhaps.
-    (state,) = link.execute("PRAGMA quick_check(1)").fetchone()
-    if state != "ok":
-        raise StoreProblem(_SAID[sqlite3.SQLITE_CORRUPT].format(path))
+    # A file that was cut off opens well, and fails when the missing part is wanted: after hours, perhaps. And a row that only the
+    # index knows, or only the table, would silently be left out.
+    (state,) = link.execute("PRAGMA integrity_check(1)").fetchone()
+    if state != "ok" or _schema(link) != _expected():
+        raise damaged(path)
+
+
+def _schema(link: sqlite3.Connection) -> list[Any]:
+    return link.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+
+
+@functools.cache
+def _expected() -> list[Any]:
+    """The tables as they are made."""
+    with closing(sqlite3.connect(":memory:")) as link:
+        link.executescript(_TABLES)
+        return _schema(link)
 
 
 def _make(link: sqlite3.Connection) -> None:

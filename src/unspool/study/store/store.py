@@ -28,10 +28,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unspool.study.store.file import Access, StoreProblem, check_room, now
+from unspool.study.store.file import Access, StoreProblem, check_room, damaged, now
 from unspool.study.store.holder import Holder, bury, is_alive, machine
 from unspool.study.store.link import Link
-from unspool.study.store.row import COLUMNS, RESULT, Row, Status, numbers, read, status_of
+from unspool.study.store.row import COLUMNS, RESULT, DamagedRow, Row, Status, numbers, read, sealed, status_of
 from unspool.study.trial import Result, Trial
 
 __all__ = ["Access", "Row", "Status", "Store", "StoreProblem"]
@@ -62,6 +62,8 @@ class Store:
         self.access = access
         self._link = Link(self.path, access)
         self._holder: Holder | None = None
+        if access is Access.WRITE and self.path is not None:
+            self.rows()  # a row that is damaged is found before the work, and not after it
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], access: Access = Access.WRITE) -> Store:
@@ -86,12 +88,22 @@ class Store:
             ...     store.add(trials, "cora", "5e1f") == store.add(trials, "cora", "5e1f"), len(store.rows())
             (True, 2)
         """
-        rows = [(trial.key(mark), data, mark, json.dumps(trial.describe())) for trial in trials]
+        rows = {trial.key(mark): json.dumps(trial.describe()) for trial in trials}
+        change = (
+            "INSERT INTO trial (key, number, data, mark, described, made, status) VALUES (?, ?, ?, ?, ?, ?, 'waiting')"
+        )
         with self._link.changing() as sql:
-            sql.executemany(
-                "INSERT INTO trial (key, data, mark, described) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO NOTHING", rows
-            )
-        return [row[0] for row in rows]
+            known = {
+                key
+                for (key,) in sql.execute(
+                    "SELECT key FROM trial WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(list(rows))]
+                )
+            }
+            (last,) = sql.execute("SELECT coalesce(max(number), 0) FROM trial").fetchone()
+            new = [(key, text) for key, text in rows.items() if key not in known]
+            for number, (key, text) in enumerate(new, last + 1):
+                sql.execute(change, [key, number, data, mark, text, sealed(key, number, data, mark, text)])
+        return [trial.key(mark) for trial in trials]
 
     def claim(self, keys: Sequence[str], count: int) -> list[str]:
         """Take up to ``count`` of these trials for this process: the first that nobody has and that have not ended.
@@ -125,20 +137,25 @@ class Store:
         """Write results down, all or none; a trial that has one already keeps it."""
         fields = ", ".join(f"{name} = ?" for name in RESULT)
         change = (
-            f"UPDATE trial SET status = 'done', holder = NULL, message = NULL, finished_at = ?, {fields} "
+            f"UPDATE trial SET status = 'done', holder = NULL, message = NULL, ended = ?, finished_at = ?, {fields} "
             "WHERE key = ? AND status != 'done'"
         )
         time = now()
+        found = [(key, (time, *numbers(result))) for key, result in pairs]
         with self._link.changing() as sql:
             _check_known(sql, [key for key, _ in pairs])
-            sql.executemany(change, [(time, *numbers(result), key) for key, result in pairs])
+            sql.executemany(change, [(sealed(key, "done", None, *values), *values, key) for key, values in found])
 
     def fail(self, key: str, message: str) -> None:
         """Write down that a trial went wrong; it counts as ended until :meth:`retry_failed`."""
-        change = "UPDATE trial SET status = 'failed', holder = NULL, message = ?, finished_at = ? WHERE key = ? AND status != 'done'"
+        change = (
+            "UPDATE trial SET status = 'failed', holder = NULL, ended = ?, message = ?, finished_at = ? "
+            "WHERE key = ? AND status != 'done'"
+        )
+        told = (message, now())
         with self._link.changing() as sql:
             _check_known(sql, [key])
-            sql.execute(change, (message, now(), key))
+            sql.execute(change, (sealed(key, "failed", *told, *(None for _ in RESULT)), *told, key))
 
     def retry_failed(self) -> int:
         """Let failed trials wait again; returns how many.
@@ -152,7 +169,7 @@ class Store:
             ([], 1, True)
         """
         with self._link.changing() as sql:
-            change = "UPDATE trial SET status = 'waiting', message = NULL, finished_at = NULL WHERE status = 'failed'"
+            change = "UPDATE trial SET status = 'waiting', ended = NULL, message = NULL, finished_at = NULL WHERE status = 'failed'"
             return sql.execute(change).rowcount
 
     def rows(self, data: str | None = None) -> list[Row]:
@@ -161,7 +178,10 @@ class Store:
             question = f"SELECT {COLUMNS} FROM trial WHERE :data IS NULL OR data = :data ORDER BY number"
             found = sql.execute(question, {"data": data}).fetchall()
         alive = self._alive(row[5] for row in found)
-        return [read(row, alive) for row in found]
+        try:
+            return [read(row, alive) for row in found]
+        except DamagedRow as problem:
+            raise damaged(self.path, problem) from None
 
     def counts(self, data: str | None = None) -> dict[Status, int]:
         """How many trials there are in each state."""
@@ -172,8 +192,11 @@ class Store:
             found = sql.execute(question, {"data": data}).fetchall()
         alive = self._alive(holder for _, holder, _ in found)
         counts = dict.fromkeys(Status, 0)
-        for status, holder, count in found:
-            counts[status_of(status, holder, alive)] += count
+        try:
+            for status, holder, count in found:
+                counts[status_of(status, holder, alive)] += count
+        except ValueError:
+            raise damaged(self.path) from None
         return counts
 
     def holders(self) -> list[tuple[str, int, int]]:
