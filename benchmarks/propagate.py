@@ -42,7 +42,7 @@ def load(data: str | None, device: str) -> tuple[us.Graph, str]:
     else:
         nodes, name = 169_343, "random graph of ogbn-arxiv's size (pass --data for the real one)"
         index = np.random.default_rng(0).integers(0, nodes, (2, 1_166_243))
-    return us.Graph.from_edges(torch.from_numpy(index.astype(np.int64)), nodes=nodes, symmetrise=True).to(device), name
+    return us.Graph.from_edges(torch.from_numpy(index.astype(np.int64)), nodes=nodes, directed=False).to(device), name
 
 
 def hops_of_appnp(depth: int) -> torch.Tensor:

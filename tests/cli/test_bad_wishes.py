@@ -66,7 +66,7 @@ LIBRARY = [
     ("a snapshot that is empty", lambda p: training.fit(models.SGC(5, 2), task(), training.Plan(), snapshot=write(p, "run.pt")), "{}/run.pt cannot be continued (it carries no checksum: it belongs to another model, another version, or is damaged); remove it to start anew"),
     ("a model of one's own saved as one of the package's", lambda p: models.save(torch.nn.Linear(2, 2), p / "a.pt"), "Linear is no model of this package; save its state_dict() with torch.save instead"),
     ("no checkpoint", lambda p: models.load(p / "a.pt"), "there is no checkpoint {}/a.pt"),
-    ("a classifier with a misspelt setting", lambda p: classify(model=models.SGC, dephth=3), "SGC has no setting 'dephth': it takes depth, bias, weights, and NodeClassifier itself takes decay, device, epochs, features, graph, model, normalise_rows, patience, rate, seed, select, valid_share"),
+    ("a classifier with a misspelt setting", lambda p: classify(model=models.SGC, dephth=3), "SGC has no setting 'dephth': it takes depth, bias, weights, and NodeClassifier itself takes decay, device, directed, epochs, features, graph, model, normalise_rows, patience, rate, seed, select, valid_share"),
     ("a classifier of a model already made", lambda p: classify(model=models.SGC(5, 2)), "model is a SGC already made: give the class SGC, so that every fit starts anew"),
     ("a classifier without a graph", lambda p: NodeClassifier().fit(torch.eye(5), [0, 1, 0, 1, 0]), "there is no graph: pass graph=... to fit, or give it to the constructor"),
     ("a classifier on a graph of another size", lambda p: classify(graph=us.graph.ring(6)), "x has 5 rows, but the graph has 6 nodes: give one row per node; inside a grid search bind both, features=x and graph=graph, and pass node ids as X"),
@@ -78,7 +78,7 @@ LIBRARY = [
     ("a regressor for names", lambda p: NodeRegressor().fit(torch.eye(5), list("abcde"), graph=us.graph.ring(5)), "y holds <U1: targets are numbers; for names use NodeClassifier"),
     ("a regressor with half a row", lambda p: NodeRegressor().fit(torch.eye(2), [[1.0, np.nan], [2.0, 3.0]], graph=us.graph.path(2)), "the target of row 0 is NaN in column 1 only: give all columns of a node, or NaN in all of them"),
     ("a denoiser with a weight of zero", lambda p: GraphDenoiser(0).fit(torch.eye(5), graph=us.graph.ring(5)), "weight=0: expected a number in (0, 1], SURE() or GCV()"),
-    ("a denoiser on a graph with one-way edges", lambda p: GraphDenoiser(0.5).fit(torch.eye(3), graph=torch.tensor([[0, 1], [1, 2]])), "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it with symmetrise=True"),
+    ("a denoiser on a directed graph", lambda p: GraphDenoiser(0.5).fit(torch.eye(3), graph=us.Graph.from_edges([[0, 1], [1, 2]], directed=True)), "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it without directed=True"),
 ]  # fmt: skip
 
 CASES = [*COMMANDS, *DISTURBED, *LIBRARY]

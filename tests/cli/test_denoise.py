@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
 def scene(folder):
     """The signals in float64, and the dense Laplacian that belongs to the objective."""
     data = datasets.from_files(folder / "friends.csv", folder / "noisy.csv")
-    plain = {"normalise": us.Normalisation.NONE, "loops": 0.0, "symmetrise": True}
+    plain = {"normalise": us.Normalisation.NONE, "loops": 0.0, "directed": False}
     graph = us.Graph.from_edges(data.edge_index, data.nodes, data.edge_weight, **plain).to(torch.float64)
     laplacian = graph.laplacian_times(torch.eye(60, dtype=torch.float64)).numpy()
     x = np.array([[float(text) for text in cells(folder, "noisy.csv")[name]] for name in ("a", "b", "size")]).T
@@ -122,7 +122,7 @@ def test_signals_without_names(scene, tmp_path):
     held = cells(tmp_path / "new", "a.csv")
     assert list(held) == ["id", "x0", "x1", "x2"]
     assert held["id"] == [str(i) for i in range(60)]
-    graph = us.Graph.from_edges(ring, 60, symmetrise=True, normalise=us.Normalisation.NONE, loops=0.0).to(torch.float64)
+    graph = us.Graph.from_edges(ring, 60, directed=False, normalise=us.Normalisation.NONE, loops=0.0).to(torch.float64)
     wanted = us.minimise(us.Fidelity(0.5) + us.Smoothness(0.5), torch.tensor(x, dtype=torch.float32).double(), graph)
     assert np.allclose(np.array(held["x1"], dtype=float), wanted[:, 1].numpy(), atol=1e-6)
 

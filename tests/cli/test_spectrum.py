@@ -133,7 +133,7 @@ def test_weights_and_arrays(tmp_path):
     text, arrays = tmp_path / "a.csv", tmp_path / "a.npz"
     text.write_text("0,1,2.5\n1,2,0.5\n")
     np.savez(arrays, edge_index=np.array([[0, 1], [1, 2]]), edge_weight=np.array([2.5, 0.5]))
-    expected = us.Graph.from_edges([[0, 1], [1, 2]], weights=[2.5, 0.5], symmetrise=True).to_dense()
+    expected = us.Graph.from_edges([[0, 1], [1, 2]], weights=[2.5, 0.5], directed=False).to_dense()
     assert torch.equal(read_graph(text).to_dense(), expected)
     assert torch.equal(read_graph(arrays).to_dense(), expected)
 

@@ -149,7 +149,7 @@ def test_fingerprint_separates_its_parts():
 
 def test_graph_is_the_symmetric_one():
     data = own()
-    expected = Graph.from_edges(data.edge_index, 30, data.edge_weight, symmetrise=True)
+    expected = Graph.from_edges(data.edge_index, 30, data.edge_weight, directed=False)
     assert torch.equal(data.graph.to_dense(), expected.to_dense())
     assert data.graph.names == data.names
     assert data.graph is data.graph

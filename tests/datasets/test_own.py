@@ -216,10 +216,8 @@ def test_comments_blank_lines_quotes_and_marks(tmp_path):
 
 def test_repeats_and_one_way_edges_are_noted():
     data = datasets.from_tensors([[0, 0, 1, 2], [1, 1, 2, 1]], nodes=3)
-    assert data.notes[:2] == (
-        "1 edge listed more than once: kept once",
-        "1 edge runs one way; the graph lets them run both ways",
-    )
+    assert "listed more than once" in data.notes[0]
+    assert "one direction" in data.notes[1]
     assert data.graph.edges == 2
 
 

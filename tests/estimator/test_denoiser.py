@@ -121,13 +121,13 @@ def test_permutations_and_units_pass_through(rule, scene):
     place = np.argsort(order)
     weights = np.asarray(graph.to(torch.float64).to_scipy()[i, j]).ravel()
     bare = us.Graph.from_edges(
-        np.stack([i, j]), nodes=80, weights=weights, symmetrise=True, loops=0, normalise=Normalisation.NONE
+        np.stack([i, j]), nodes=80, weights=weights, directed=False, loops=0, normalise=Normalisation.NONE
     )
     moved = us.Graph.from_edges(
         np.stack([place[i], place[j]]),
         nodes=80,
         weights=weights,
-        symmetrise=True,
+        directed=False,
         loops=0,
         normalise=Normalisation.NONE,
     )
@@ -146,7 +146,7 @@ def test_permutations_and_units_pass_through(rule, scene):
 @pytest.mark.parametrize("rule", [GCV(), SURE()], ids=str)
 def test_units_of_edge_weights_pass_through(rule):
     noisy = np.random.default_rng(0).standard_normal(30) + np.arange(30) / 5
-    edges, how = np.stack([np.arange(29), np.arange(1, 30)]), {"symmetrise": True, "normalise": Normalisation.NONE}
+    edges, how = np.stack([np.arange(29), np.arange(1, 30)]), {"directed": False, "normalise": Normalisation.NONE}
     found = []
     for unit in (1.0, 1e6):
         graph = us.Graph.from_edges(edges, nodes=30, weights=np.full(29, unit), **how)

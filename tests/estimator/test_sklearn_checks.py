@@ -14,7 +14,7 @@ from unspool.estimator import GraphDenoiser, NodeClassifier, NodeRegressor
 def chain(x):
     """A line through the rows of x: the checks know no graphs."""
     rows = x.shape[0] if hasattr(x, "shape") else len(np.asarray(x))
-    return us.Graph.from_edges(np.stack([np.arange(rows - 1), np.arange(1, rows)]), nodes=max(rows, 1), symmetrise=True)
+    return us.Graph.from_edges(np.stack([np.arange(rows - 1), np.arange(1, rows)]), nodes=max(rows, 1), directed=False)
 
 
 class Chained:

@@ -314,7 +314,7 @@ def test_nothing_grows_faster_than_nodes_and_edges(kind):
     nodes, width = 50_000, 4
     random = torch.Generator().manual_seed(0)
     edges = torch.randint(nodes, (2, 2 * nodes), generator=random).unique(dim=1)
-    graph = us.Graph.from_edges(edges, nodes, symmetrise=True)
+    graph = us.Graph.from_edges(edges, nodes, directed=False)
     x = torch.randn(nodes, 8, generator=random)
     model = kind(8, 3, hidden=width)
     graph.to(torch.float64)

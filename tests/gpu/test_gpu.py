@@ -27,7 +27,7 @@ def hubbed(nodes=3000, seed=0):
     order = torch.unique(keep)
     unique = torch.unique(key[order])
     return us.Graph.from_edges(
-        torch.stack([unique % nodes, unique // nodes]), nodes=nodes, weights=weights[: unique.numel()]
+        torch.stack([unique % nodes, unique // nodes]), nodes=nodes, weights=weights[: unique.numel()], directed=True
     )
 
 

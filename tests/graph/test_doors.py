@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from unspool import Graph, Normalisation
 
 NODES = 8
-PLAIN = {"loops": 0, "normalise": Normalisation.NONE}
+PLAIN = {"loops": 0, "normalise": Normalisation.NONE, "directed": True}
 KINDS = ["plain", "weighted", "directed", "directed weighted", "weighted loops", "directed weighted loops"]
 
 
@@ -78,11 +78,11 @@ def test_all_doors_lead_to_the_same_graph(kind, door):
     assert torch.equal(graph.to_dense(), w)
     assert graph.undirected == torch.equal(w, w.T)
     assert graph.notes == ()
-    symmetrised = DOORS[door](w, *edges_of(w), PLAIN | {"symmetrise": True}).to(torch.float64)
+    symmetrised = DOORS[door](w, *edges_of(w), PLAIN | {"directed": False}).to(torch.float64)
     assert torch.equal(symmetrised.to_dense(), torch.maximum(w, w.T))  # the larger weight wins
     assert symmetrised.undirected
-    default = DOORS[door](w, *edges_of(w), {}).to(torch.float64)
-    assert torch.equal(default.to_dense(), Graph.from_dense(w).to(torch.float64).to_dense())
+    default = DOORS[door](w, *edges_of(w), {"directed": True}).to(torch.float64)
+    assert torch.equal(default.to_dense(), Graph.from_dense(w, directed=True).to(torch.float64).to_dense())
 
 
 def test_wide_edge_attributes_are_no_weights():
@@ -99,7 +99,7 @@ def test_networkx_keeps_names_order_and_weights(directed):
     network.add_edge("a", "b", weight=2.0)
     network.add_edge("b", "c")
     network.add_edge("c", "c", weight=5.0, size=0.5)
-    graph = Graph.from_networkx(network, loops=0, normalise=Normalisation.NONE)
+    graph = Graph.from_networkx(network, **PLAIN)
     expected = torch.zeros(4, 4)
     expected[3, 1], expected[0, 3], expected[0, 0] = 2.0, 1.0, 5.0
     expected = expected if directed else torch.maximum(expected, expected.T)
@@ -107,10 +107,7 @@ def test_networkx_keeps_names_order_and_weights(directed):
     assert torch.equal(graph.to_dense(), expected)
     assert graph.undirected != directed
     assert graph.to(torch.float64).names == graph.names
-    assert (
-        float(Graph.from_networkx(network, weight="size", loops=0, normalise=Normalisation.NONE).to_dense()[0, 0])
-        == 0.5
-    )
+    assert float(Graph.from_networkx(network, weight="size", **PLAIN).to_dense()[0, 0]) == 0.5
 
 
 def test_repeated_edges_count_once_or_add_up_and_are_reported():
@@ -120,7 +117,7 @@ def test_repeated_edges_count_once_or_add_up_and_are_reported():
     with pytest.warns(UserWarning, match="^1 edge listed more than once: their weights added$"):
         added = Graph.from_edges(index, 3, weights=[1.0, 2.0, 5.0, 4.0], **how)
     with pytest.warns(UserWarning, match="^2 edges listed more than once"):
-        two = Graph.from_edges([[0, 0, 1, 1], [1, 1, 2, 2]], 3, symmetrise=True, **how)
+        two = Graph.from_edges([[0, 0, 1, 1], [1, 1, 2, 2]], 3, **{**how, "directed": False})
     assert once.to_dense().tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
     assert added.to_dense().tolist() == [[0, 0, 0], [7, 0, 0], [0, 5, 0]]
     assert two.to_dense().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
@@ -128,4 +125,4 @@ def test_repeated_edges_count_once_or_add_up_and_are_reported():
 
 
 def test_both_directions_of_an_edge_are_no_repeat():
-    assert Graph.from_edges([[0, 1], [1, 0]], 2, symmetrise=True).notes == ()
+    assert Graph.from_edges([[0, 1], [1, 0]], 2, directed=False).notes == ()

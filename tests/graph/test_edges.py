@@ -8,7 +8,7 @@ import torch
 import unspool as us
 from unspool import Graph, Normalisation
 
-PLAIN = {"loops": 0, "normalise": Normalisation.NONE}
+PLAIN = {"loops": 0, "normalise": Normalisation.NONE, "directed": True}
 
 BAD_INDEX = {
     "too large": ([[0, 5], [1, 1]], 3, ValueError, r"edge 1 names node 5, but node ids run from 0 to 2 \(nodes=3\)"),
@@ -72,7 +72,7 @@ def test_bad_weights_are_named(name):
 @pytest.mark.parametrize("loops", [-1, -0.5, float("nan"), float("inf")])
 def test_bad_loops_are_named(loops):
     with pytest.raises(ValueError, match=f"loops={loops}: the weight of self-loops is a finite number of at least 0"):
-        Graph.from_edges([[0], [1]], 2, loops=loops)
+        Graph.from_edges([[0, 1], [1, 0]], 2, loops=loops)
 
 
 @pytest.mark.parametrize("door", [Graph.from_dense, lambda m: Graph.from_scipy(scipy.sparse.csr_array(m))])
@@ -110,7 +110,7 @@ def test_no_edges_at_all(empty):
     assert graph.edges == 0
     bare = Graph.from_edges(empty, nodes=3, **PLAIN)
     assert torch.equal(bare @ torch.ones(3, 2), torch.zeros(3, 2))
-    assert Graph.from_edges(empty, nodes=3, weights=[], symmetrise=True).undirected
+    assert Graph.from_edges(empty, nodes=3, weights=[], directed=False).undirected
 
 
 def test_one_node():
@@ -121,7 +121,7 @@ def test_one_node():
 
 
 def test_nodes_are_counted_from_the_largest_id():
-    assert Graph.from_edges([[0, 4], [1, 2]]).nodes == 5
+    assert Graph.from_edges([[0, 4], [1, 2]], directed=False).nodes == 5
 
 
 def test_the_input_is_left_alone():

@@ -45,7 +45,7 @@ def edges_of(w):
 
 def build(w, **how):
     index, weights = edges_of(w)
-    return Graph.from_edges(index, nodes=w.shape[0], weights=weights, **how).to(torch.float64)
+    return Graph.from_edges(index, nodes=w.shape[0], weights=weights, **{"directed": True, **how}).to(torch.float64)
 
 
 def completed(w, loops):
@@ -169,5 +169,5 @@ def test_the_way_back_to_scipy(kind):
 
 
 def test_it_says_what_it_is():
-    graph = Graph.from_edges([[0], [1]], 3, normalise=Normalisation.NONE)
+    graph = Graph.from_edges([[0], [1]], 3, normalise=Normalisation.NONE, directed=True)
     assert repr(graph) == "Graph(nodes=3, edges=1, directed, not normalised, float32, cpu)"

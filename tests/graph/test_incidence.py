@@ -136,10 +136,16 @@ def test_differences_vanish_on_the_square_roots_of_degrees():
 # -- where there is no B --------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "directed": (lambda: Graph.from_edges([[0, 1], [1, 2]], 3), r"this graph is directed.*symmetrise=True"),
-    "directed by weight": (lambda: Graph.from_edges([[0, 1], [1, 0]], 2, [1.0, 2.0]), "this graph is directed"),
+    "directed": (
+        lambda: Graph.from_edges([[0, 1], [1, 2]], 3, directed=True),
+        r"this graph is directed.*without directed=True",
+    ),
+    "directed by weight": (
+        lambda: Graph.from_edges([[0, 1], [1, 0]], 2, [1.0, 2.0], directed=True),
+        "this graph is directed",
+    ),
     "directed, not normalised": (
-        lambda: Graph.from_edges([[0], [1]], 2, normalise=Normalisation.NONE),
+        lambda: Graph.from_edges([[0], [1]], 2, normalise=Normalisation.NONE, directed=True),
         "this graph is directed",
     ),
     "random walk": (
@@ -211,7 +217,7 @@ def every_graph():
         sized = functools.partial(make, 5) if make.__module__ == "unspool.graph.shapes" else make
         for normalise in Normalisation:
             for loops in (0, 1.0):
-                ways = [{}] if make.__module__ == "unspool.graph.shapes" else [{}, {"symmetrise": True}]
+                ways = [{}] if make.__module__ == "unspool.graph.shapes" else [{"directed": True}, {"directed": False}]
                 for way in ways:
                     told = f"{name}, {normalise.value}, loops {loops}, {way}"
                     made = sized(normalise=normalise, loops=loops, **way).to(torch.float64)

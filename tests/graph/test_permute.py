@@ -12,9 +12,9 @@ def graphs():
     weights = torch.tensor([1.0, 2.0, 0.5, 3.0, 1.5, 0.7])
     for how in us.Normalisation:
         for loops in (0.0, 1.0):
-            for symmetrise in (True, False):
+            for directed in (True, False):
                 made = us.Graph.from_edges(
-                    RING, nodes=6, weights=weights, normalise=how, loops=loops, symmetrise=symmetrise
+                    RING, nodes=6, weights=weights, normalise=how, loops=loops, directed=directed
                 )
                 yield made
                 yield made.relaxed().to(torch.float64)

@@ -224,4 +224,4 @@ def test_large_graphs_are_refused(monkeypatch):
 @pytest.mark.parametrize("nodes", [3, 600])
 def test_directed_graphs_have_no_frequencies(ask, nodes):
     with pytest.raises(Refusal, match="this graph is directed"):
-        ask(Graph.from_edges([[0, 1], [1, 2]], nodes))
+        ask(Graph.from_edges([[0, 1], [1, 2]], nodes, directed=True))

@@ -82,9 +82,9 @@ def test_sums_without_a_known_prox_are_refused(objective, words):
 @pytest.mark.parametrize(
     ("graph", "words"),
     [
-        (us.Graph.from_edges([[0, 1], [1, 2]], nodes=3), "directed"),
+        (us.Graph.from_edges([[0, 1], [1, 2]], nodes=3, directed=True), "directed"),
         (us.graph.path(3, normalise=us.Normalisation.RANDOM_WALK), "random-walk"),
-        (us.Graph.from_edges([[0], [1]], nodes=3, loops=0, symmetrise=True), "node 2 has no edge and no self-loop"),
+        (us.Graph.from_edges([[0], [1]], nodes=3, loops=0, directed=False), "node 2 has no edge and no self-loop"),
     ],
 )
 def test_smoothness_refuses_graphs_without_a_laplacian(graph, words):

@@ -19,7 +19,7 @@ def one_way(nodes=9, seed=0, dtype=torch.float64):
     """A directed weighted graph: its operator differs from its transpose."""
     generator = torch.Generator().manual_seed(seed)
     dense = torch.rand(nodes, nodes, generator=generator) * (torch.rand(nodes, nodes, generator=generator) < 0.4)
-    return us.Graph.from_dense(dense, normalise=us.Normalisation.RANDOM_WALK).to(dtype)
+    return us.Graph.from_dense(dense, normalise=us.Normalisation.RANDOM_WALK, directed=True).to(dtype)
 
 
 def power_series(dense, x, hops):

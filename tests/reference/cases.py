@@ -162,7 +162,7 @@ def graphs():
     small = us.testing.small_graph()
     made = {"small": (small, small.to_dense())}
     for name, (index, weights, nodes) in edge_lists().items():
-        graph = us.Graph.from_edges(index, nodes=nodes, weights=weights).to(torch.float64)
+        graph = us.Graph.from_edges(index, nodes=nodes, weights=weights, directed=True).to(torch.float64)
         made[name] = (graph, dense(index, weights, nodes))
     named = us.Graph.from_networkx(networkx.karate_club_graph(), weight="none").to(torch.float64)
     made["networkx"] = (named, dense(*edge_lists()["karate"]))

@@ -276,7 +276,7 @@ def test_another_data_set_is_noticed_and_the_right_one_is_not(tmp_path):
     edit(folder / "seed0", lambda card: card["data"].update(hash=data.row_normalised().hash))
     assert "another one" not in write(folder, dataset=data)[1]
     assert "another one" in write(folder, dataset=datasets.grid(5, 5))[1]
-    directed = us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]))
+    directed = us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), directed=True)
     assert "density" not in write(folder, dataset=directed)[0].text()
 
 

@@ -188,7 +188,7 @@ def test_bands_must_cover_everything(bands, graph, x):
 
 
 def test_directed_graphs_have_no_bands():
-    graph = us.Graph.from_edges([[0], [1]], nodes=3)
+    graph = us.Graph.from_edges([[0], [1]], nodes=3, directed=True)
     with pytest.raises(Refusal, match="directed"):
         energy(us.HopNetwork([1.0, 1.0]), torch.ones(3, 1), graph)
 

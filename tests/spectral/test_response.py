@@ -142,7 +142,7 @@ def test_hop_coefficients_mean_nothing_where_a_is_no_function_of_the_laplacian()
         with pytest.raises(Refusal, match=message):
             response(hop_network(3), us.graph.star(5, **how))
     with pytest.raises(Refusal, match="directed"):
-        response(hop_network(3), us.Graph.from_edges([[0], [1]], nodes=3))
+        response(hop_network(3), us.Graph.from_edges([[0], [1]], nodes=3, directed=True))
 
 
 def test_what_cannot_be_read_is_refused():
@@ -196,7 +196,7 @@ def test_a_module_between_the_layers_is_measured_with_dropout_off(graph):
 
 def test_graphs_on_which_i_minus_a_only_stands_in_are_refused():
     """A model runs on any graph, by taking I − A for L; frequencies in [0, 2] it has only on some."""
-    directed = us.Graph.from_edges([[0, 1], [1, 2]], nodes=3)
+    directed = us.Graph.from_edges([[0, 1], [1, 2]], nodes=3, directed=True)
     for graph in (directed, directed.relaxed(), us.graph.star(5, normalise=us.Normalisation.NONE)):
         for network in (us.models.APPNP(5, 3), us.models.GPRGNN(5, 3), us.models.AirGNN(5, 3)):
             with pytest.raises(Refusal, match="stands in for the Laplacian"):

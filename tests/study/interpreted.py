@@ -53,7 +53,7 @@ def in_place() -> float:
 
     torch.cuda.device = lambda device: contextlib.nullcontext()  # there is none
     leaves = torch.arange(1, HUB + 40)
-    graph = Graph.from_edges(torch.stack([torch.zeros_like(leaves), leaves]), symmetrise=True)
+    graph = Graph.from_edges(torch.stack([torch.zeros_like(leaves), leaves]), directed=False)
     csr = graph.operator.forward
     csr = csr._replace(hubs=hub_pieces(csr.crow))  # which are made on a GPU alone
     assert csr.hubs.shape[0] > 1

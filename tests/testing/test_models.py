@@ -126,7 +126,7 @@ def test_networks_that_look_at_it_keep_theirs(how):
 
 
 def test_models_are_permuted_on_directed_graphs_too():
-    chain = us.Graph.from_edges(torch.tensor([[0, 1, 2, 2], [1, 2, 3, 0]]), nodes=4).to(torch.float64)
+    chain = us.Graph.from_edges(torch.tensor([[0, 1, 2, 2], [1, 2, 3, 0]]), nodes=4, directed=True).to(torch.float64)
     us.testing.check_model(lambda: us.models.APPNP(4, 3), features=4, graph=chain)
 
 

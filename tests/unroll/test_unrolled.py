@@ -279,7 +279,7 @@ def test_a_network_wants_a_graph():
 
 
 def test_objectives_without_smoothness_run_on_any_graph():
-    directed = us.Graph.from_edges([[0, 1], [1, 2]], nodes=3)
+    directed = us.Graph.from_edges([[0, 1], [1, 2]], nodes=3, directed=True)
     x = torch.eye(3)
     assert torch.allclose(
         us.unroll(us.Fidelity(0.5) + us.Ridge(0.5), us.GradientDescent(step=0.5), 30)(x, directed), x / 2, atol=1e-6

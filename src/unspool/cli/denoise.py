@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from unspool import datasets
-from unspool.cli.source import said_in_options
+from unspool.cli.source import noted, said_in_options
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
 from unspool.denoise import GCV, SURE, Denoised, denoise
@@ -43,13 +43,13 @@ def run(order: Order) -> None:
         raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
     rule = _rule(order)
     columns = list(order.feature_columns) if order.feature_columns else None
-    with said_in_options():
+    with said_in_options(), noted():
         data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
         x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
         graph = _graph(data, order.normalise)
         found = denoise(x.double(), graph, rule)
     _write(order.out, data, found)
-    _say(order, graph, x, found)
+    _say(order, graph, x, found, data.notes)
 
 
 def _graph(data: datasets.Dataset, normalise: str) -> Graph:
@@ -57,7 +57,7 @@ def _graph(data: datasets.Dataset, normalise: str) -> Graph:
     if normalise == "symmetric":
         return data.graph.to(torch.float64)
     made = Graph.from_edges(
-        data.edge_index, data.nodes, data.edge_weight, normalise=Normalisation.NONE, loops=0.0, symmetrise=True
+        data.edge_index, data.nodes, data.edge_weight, normalise=Normalisation.NONE, loops=0.0, directed=False
     )
     return made.to(torch.float64)
 
@@ -80,13 +80,15 @@ def _write(out: Path, data: datasets.Dataset, found: Denoised) -> None:
     write_table(out, {"id": [str(i) for i in ids], **{name: values[:, c] for c, name in enumerate(names)}})
 
 
-def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised) -> None:
+def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised, notes: tuple[str, ...]) -> None:
     choice = found.choice
     moved = float((found.signal - x).square().mean().sqrt())
-    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "out": str(order.out)}  # fmt: skip
+    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "notes": list(notes), "out": str(order.out)}  # fmt: skip
     if order.as_json:
         echo(json.dumps(facts))
         return
+    for note in notes:
+        echo(f"note: {note}", err=True)
     by = "by hand" if order.weight is not None else f"by {'GCV' if order.choose == 'gcv' else 'SURE'}"
     noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
     echo(f"{graph}\nminimises  {found.objective}   (α chosen {by}{noise})")

@@ -26,7 +26,8 @@ def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[D
     steps = _transforms(facts)
     source.check()
     if source.own:
-        return _transformed(_with_columns(source, facts).load(split_or_none=True), steps), _files_note(steps)
+        given = _with_columns(source, facts).load(split_or_none=True)
+        return _transformed(given, steps), [*given.notes, *_files_note(steps)]
     trained = facts.get("source") or _guessed_source(facts)
     if source.dataset is not None or "dataset" in trained:
         split = trained.get("split") if source.split is None and source.dataset is None else source.split
@@ -68,10 +69,13 @@ def _as_trained(source: Source) -> Dataset:
 
 
 def _with_columns(source: Source, facts: Mapping[str, Any]) -> Source:
-    """Take the columns that the model was trained on, wherever they stand in a table."""
-    named = (facts.get("source") or {}).get("id_column")
+    """Take the columns that the model was trained on, wherever they stand in a table, and let edges run as they did then."""
+    trained = facts.get("source") or {}
+    named = trained.get("id_column")
     if source.id_column is None and named is not None:
         source = replace(source, id_column=named)
+    if source.directed is None:
+        source = replace(source, directed=trained.get("directed"))
     columns = tuple(facts.get("features") or ())
     table = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
     return replace(source, feature_columns=columns) if columns and table and not source.feature_columns else source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ _OPTIONS = (
     click.option("--label-column", help="The column with the classes; without --labels, one of --features."),
     click.option("--target-column", "target_columns", multiple=True, help="A column of numbers to predict; may be repeated."),
     click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
+    click.option(
+        "--directed/--undirected", default=None,
+        help="Whether edges keep their direction; every edge runs both ways, and that is said, when omitted.",
+    ),
     click.option("--split-column", help="A column that says train, valid or test."),
     click.option("--split", help="public, per-class:20/30, random:0.6/0.2/0.2, fold-3, ...; the set's own when omitted."),
 )  # fmt: skip
@@ -52,6 +57,7 @@ class Source:
     feature_columns: tuple[str, ...] = ()
     split_column: str | None = None
     split: str | None = None
+    directed: bool | None = None
 
     @staticmethod
     def taken_from(options: dict[str, Any]) -> Source:
@@ -86,7 +92,16 @@ class Source:
             raise ValueError("--split and --split-column both say which nodes train; give one of them")
         if self.own:
             return
-        files = ("features", "labels", "id_column", "label_column", "target_columns", "feature_columns", "split_column")
+        files = (
+            "features",
+            "labels",
+            "id_column",
+            "label_column",
+            "target_columns",
+            "feature_columns",
+            "split_column",
+            "directed",
+        )
         for name in files:
             if getattr(self, name):
                 raise ValueError(f"--{_option(name)} belongs to your own files; name the graph with --edges")
@@ -96,10 +111,10 @@ class Source:
 
         assert self.edges is not None
         columns = list(self.feature_columns) if self.feature_columns else None
-        with said_in_options():
+        with said_in_options(), noted():
             return datasets.from_files(
                 self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
-                label_column=self.label_column, split_column=self.split_column,
+                label_column=self.label_column, split_column=self.split_column, directed=self.directed,
                 target_columns=list(self.target_columns) if self.target_columns else None, split=split,
             )  # fmt: skip
 
@@ -120,7 +135,13 @@ class Source:
             found: dict[str, Any] = {"dataset": self.dataset if self.dataset is not None else default}
             return found if self.split is None else {**found, "split": self.split}
         held = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data")}
-        return {name: [*value] if isinstance(value, tuple) else str(value) for name, value in held.items() if value}
+        return {name: _plain(value) for name, value in held.items() if value or value is False}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    return [*value] if isinstance(value, tuple) else str(value)
 
 
 def _option(name: str) -> str:
@@ -135,6 +156,7 @@ _HERE = {
     r"for classes use label_column": "for classes use --label-column",
     r"Your own data: datasets\.from_files, from_tensors": "Your own files: --edges FILE",
     r"\broot=": "--data",
+    r"\bdirected=True": "--directed",
     r"Against\.RUNNER_UP": "runner-up",
     r"leave target and against out": "leave --target and --against out",
     r"no weight to choose; give a number": "no weight to choose; give one with --weight",
@@ -144,6 +166,16 @@ _ARGUMENT = re.compile(
     r"\b(features|labels|split|id_column|(?:label|split)_column|(?:feature|target)_columns|target|against|noise|weight|rate|decay)"
     r"=(\.{3}|(?=[\w'\[({+-]))?"
 )
+
+
+@contextmanager
+def noted() -> Generator[None]:
+    """Which way edges run stands in the notes of the data set, which commands print: no warning beside them."""
+    from unspool.graph import EdgeDirectionWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdgeDirectionWarning)
+        yield
 
 
 @contextmanager

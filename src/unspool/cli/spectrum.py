@@ -108,18 +108,18 @@ def short(text: str, most: int = 140) -> str:
 
 
 def read_graph(path: Path) -> Graph:
-    """A graph from a file of edges, which run both ways; remarks stay in ``graph.notes``."""
+    """A graph from a file of edges, which run both ways, as frequencies need; remarks stay in ``graph.notes``."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of edges {path}; check the path")
     if path.suffix.lower() in (".parquet", ".graphml", ".npy"):
-        return datasets.from_files(path).graph
+        return datasets.from_files(path, directed=False).graph
     found = _from_npz(path) if path.suffix == ".npz" else _from_text(path)
     if found is None:
-        return datasets.from_files(path).graph
+        return datasets.from_files(path, directed=False).graph
     index, weights = found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Graph.from_edges(index, weights=weights, symmetrise=True)
+        return Graph.from_edges(index, weights=weights)
 
 
 def _from_npz(path: Path) -> tuple[Any, Any]:

@@ -95,7 +95,8 @@ class Job:
     def repetition(self, seed: int) -> tuple[Any, train.Task]:
         """Data and task of one seed: random splits are drawn anew."""
         if self.kind is Kind.LINKS:
-            return self.data, train.link_task(self.data, seed=seed)
+            with said_in_options():
+                return self.data, train.link_task(self.data, seed=seed)
         data = self.data.with_split(datasets.splits.repetition(self.data, seed))
         return data, _task(data, self.kind)
 

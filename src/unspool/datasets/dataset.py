@@ -40,6 +40,7 @@ class Dataset:
         recorded: splits that came with the data, as one code per node (see :func:`unspool.datasets.splits.recorded`).
         targets: numbers to be predicted, shape (nodes, numbers), NaN where a node has none; ``None`` where there are none.
         feature_names: the names of the features' columns, where they have any.
+        directed: whether edges run in the listed direction only; else the graph lets every edge run both ways.
 
     Example:
         >>> from unspool import datasets
@@ -66,6 +67,7 @@ class Dataset:
     recorded: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
     targets: Tensor | None = None
     feature_names: tuple[str, ...] | None = None
+    directed: bool = False
 
     def __post_init__(self) -> None:
         nodes = self.nodes
@@ -101,9 +103,10 @@ class Dataset:
 
     @functools.cached_property
     def graph(self) -> Graph:
-        """The graph with every edge running both ways, self-loops and symmetric normalisation; made when first asked for."""
+        """The graph with self-loops and symmetric normalisation, every edge running both ways unless ``directed``; made when first
+        asked for."""
         with torch.inference_mode(False):  # what is remembered must be of use in training too
-            made = Graph.from_edges(self.edge_index, self.nodes, self.edge_weight, symmetrise=True)
+            made = Graph.from_edges(self.edge_index, self.nodes, self.edge_weight, directed=self.directed)
         return made if self.names is None else replace(made, names=self.names)
 
     @functools.cached_property
@@ -119,6 +122,7 @@ class Dataset:
             weight,
             names,
             None if self.targets is None else self.targets.cpu().numpy(),
+            self.directed,
         )
 
     @property
@@ -127,7 +131,7 @@ class Dataset:
 
         Example:
             >>> from unspool import datasets
-            >>> datasets.from_tensors([[0, 1], [1, 2]], targets=[1.0, 2.0, None, 4.0, 5.0, 6.0]).strata
+            >>> datasets.from_tensors([[0, 1], [1, 0]], targets=[1.0, 2.0, None, 4.0, 5.0, 6.0]).strata
             tensor([ 0,  0, -1,  0,  0,  0])
         """
         if self.targets is None:
@@ -204,6 +208,7 @@ class Dataset:
             recorded={name: codes for name, codes in recorded.items() if set(codes.tolist()) >= {1, 2, 3}},
             targets=None if self.targets is None else self.targets[rows],
             feature_names=self.feature_names,
+            directed=self.directed,
         )
 
     def to(self, device: torch.device | str) -> Dataset:
@@ -252,7 +257,14 @@ class Dataset:
 
 
 def content_hash(
-    edges: Any, features: Any, labels: Any, classes: Any, weight: Any = None, names: Any = None, targets: Any = None
+    edges: Any,
+    features: Any,
+    labels: Any,
+    classes: Any,
+    weight: Any = None,
+    names: Any = None,
+    targets: Any = None,
+    directed: bool = False,
 ) -> str:
     """The fingerprint of a data set's content, from arrays."""
     if isinstance(features, np.ndarray):
@@ -266,7 +278,8 @@ def content_hash(
             features.data.astype(np.float32, copy=False),
         ]
     extra = () if targets is None else (targets.astype(np.float32, copy=False),)
-    return fingerprint("data set", edges, parts, labels, classes, weight, names, *extra)
+    way = ("directed",) if directed else ()
+    return fingerprint("data set", edges, parts, labels, classes, weight, names, *extra, *way)
 
 
 def _remember(dataset: Dataset, **known: Any) -> Dataset:

@@ -28,6 +28,7 @@ class EdgeFile:
         nodes: names of nodes the file lists, whether or not they have edges; ``None`` where it lists edges only.
         attributes: what the file says about each of those nodes.
         bare: whether the first line was read as an edge though it may be a header.
+        undirected: whether the file calls its graph undirected.
     """
 
     sources: Sequence[str]
@@ -37,6 +38,7 @@ class EdgeFile:
     nodes: tuple[str, ...] | None = None
     attributes: Sequence[Mapping[str, str]] = field(default_factory=tuple[Mapping[str, str], ...])
     bare: bool = False
+    undirected: bool = False
 
 
 def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:

@@ -36,6 +36,7 @@ def from_files(
     label_column: str | None = None,
     split_column: str | None = None,
     target_columns: Sequence[str] | None = None,
+    directed: bool | None = None,
     split: Splitting = None,
     name: str | None = None,
 ) -> Dataset:
@@ -47,7 +48,7 @@ def from_files(
 
     Args:
         edges: CSV, TSV or text with two or three columns (source, target, weight; with or without such a header), Parquet,
-            ``.npz`` (``edge_index`` or a SciPy matrix), ``.npy`` or GraphML. The graph lets every edge run both ways.
+            ``.npz`` (``edge_index`` or a SciPy matrix), ``.npy`` or GraphML.
         features: CSV, TSV or Parquet with one number per cell; ``.npy``; ``.npz`` of ``scipy.sparse.save_npz``.
         labels: CSV, TSV or Parquet with a class per node, named or numbered; ``.npy``. A cell that is empty or -1, or a node
             that is not listed, has no label.
@@ -59,6 +60,7 @@ def from_files(
         split_column: a column beside the labels that says train, valid or test.
         target_columns: columns of numbers to be predicted, in ``labels`` or else in ``features``, instead of classes; an empty
             cell is unknown.
+        directed: which way edges run, as in :func:`~unspool.datasets.from_tensors`; GraphML that calls itself undirected is.
         split: as in :func:`~unspool.datasets.from_tensors`.
         name: what the set is called; else the name of the edge file.
 
@@ -67,7 +69,7 @@ def from_files(
         >>> place = pathlib.Path(tempfile.mkdtemp())
         >>> _ = (place / "friends.csv").write_text("source,target\\nada,bob\\nbob,cem\\n")
         >>> _ = (place / "people.csv").write_text("id,age,team\\nada,36,red\\nbob,41,\\ncem,29,blue\\ndee,50,red\\n")
-        >>> data = from_files(place / "friends.csv", place / "people.csv", label_column="team", split=lambda d: Split([0], [2], [3], 4))
+        >>> data = from_files(place / "friends.csv", place / "people.csv", label_column="team", directed=False, split=lambda d: Split([0], [2], [3], 4))
         >>> data.names, data.labels.tolist(), data.classes
         (('ada', 'bob', 'cem', 'dee'), [1, -1, 0, 1], ('blue', 'red'))
         >>> _ = (place / "friends.csv").write_text("source,target\\nada,bob\\nbob,eve\\n")
@@ -90,11 +92,18 @@ def from_files(
     else:
         y = _find_labels(held, x, Path(edges), labels, id_column, label_column, split_column)
     called = Path(edges).name.split(".")[0] if name is None else name
-    return _joined(held, x, y, feature_columns, split, called)
+    way = False if held.undirected else directed
+    return _joined(held, x, y, feature_columns, split, called, way)
 
 
 def _joined(
-    held: EdgeFile, x: _Features | None, y: _Labels | None, columns: Sequence[str] | None, split: Splitting, name: str
+    held: EdgeFile,
+    x: _Features | None,
+    y: _Labels | None,
+    columns: Sequence[str] | None,
+    split: Splitting,
+    name: str,
+    directed: bool | None,
 ) -> Dataset:
     """One data set out of what three files say about nodes by name."""
     names, origin = _node_names(held, x, y)
@@ -109,7 +118,7 @@ def _joined(
     return from_tensors(
         np.array(ends, dtype=np.int64).reshape(2, -1), matrix, None if aims else numbers, nodes=len(names),
         edge_weight=held.weights, classes=None if y is None else y.classes, names=None if plain else names,
-        targets=numbers if aims else None, feature_names=columns if x is None else x.columns, split=given, name=name,
+        targets=numbers if aims else None, feature_names=columns if x is None else x.columns, directed=directed, split=given, name=name,
     )  # fmt: skip
 
 

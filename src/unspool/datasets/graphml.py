@@ -52,7 +52,10 @@ def read_graphml(path: Path) -> EdgeFile:
             )
     held = None if all(weight == 1 for weight in weights) else np.array(weights)
     attributes = tuple(_data(node, keys) for node in nodes)
-    return EdgeFile(sources, targets, held, lambda edge: f"{path.name}, edge {edge}", names, attributes)
+    return EdgeFile(
+        sources, targets, held, lambda edge: f"{path.name}, edge {edge}", names, attributes,
+        undirected=graph.get("edgedefault") == "undirected",
+    )  # fmt: skip
 
 
 def _weight(path: Path, number: int, held: dict[str, str]) -> float:

@@ -14,7 +14,7 @@ from unspool.datasets.dataset import Dataset
 from unspool.datasets.features import identity, read_features
 from unspool.datasets.labels import encode, read_label_numbers, read_targets
 from unspool.datasets.split import Split
-from unspool.graph.edges import merge, read_edge_index, read_weights
+from unspool.graph.edges import merge, read_edge_index, read_weights, settle, tell
 
 Splitting = Split | Callable[[Dataset], Split] | None
 
@@ -30,13 +30,14 @@ def from_tensors(
     names: Sequence[Hashable] | None = None,
     targets: Any = None,
     feature_names: Sequence[str] | None = None,
+    directed: bool | None = None,
     split: Splitting = None,
     name: str = "own data",
 ) -> Dataset:
     """Make a data set from tensors, arrays or lists.
 
     Args:
-        edge_index: integers of shape (2, edges), sources above targets. The graph lets every edge run both ways.
+        edge_index: integers of shape (2, edges), sources above targets.
         features: numbers of shape (nodes, features), dense or sparse; without any, every node gets one of its own.
         labels: a class number or name per node; -1, ``None``, NaN or an empty name where a node has none.
         nodes: how many nodes there are, where neither features nor labels tell.
@@ -45,6 +46,9 @@ def from_tensors(
         names: the nodes' own names, in order.
         targets: numbers to be predicted instead of classes, one or a row per node; NaN where a node has none.
         feature_names: the names of the features' columns.
+        directed: True to keep edges as they are listed. Otherwise every edge of the graph runs both ways, and of two directions
+            the larger weight counts; False says that this is meant, and when nothing is said a
+            :class:`~unspool.graph.EdgeDirectionWarning` and a note tell where it changes something.
         split: a :class:`Split` or a function from data sets to splits; else 60/20/20 % of each class (of the nodes that have
             targets), seed 0.
         name: what the set is called.
@@ -52,7 +56,7 @@ def from_tensors(
     Example:
         >>> import torch
         >>> edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
-        >>> data = from_tensors(edges, torch.randn(6, 3), ["a", "a", "a", "b", "b", "b"])
+        >>> data = from_tensors(edges, torch.randn(6, 3), ["a", "a", "a", "b", "b", "b"], directed=False)
         >>> data.labels, data.classes
         (tensor([0, 0, 0, 1, 1, 1]), ('a', 'b'))
         >>> from_tensors(edges, torch.randn(5, 3))
@@ -65,7 +69,7 @@ def from_tensors(
     count = _count(read, labels, targets, known, nodes)
     index, count = read_edge_index(_writable(edge_index), count)
     weight = None if edge_weight is None else read_weights(_writable(edge_weight), index.shape[1])
-    index, weight, notes = _merged(index, weight, count)
+    index, weight, notes = _merged(index, weight, count, directed)
     if read is None:
         read = identity(count)
         notes = (*notes, "no features given: every node has one of its own")
@@ -80,14 +84,18 @@ def from_tensors(
     columns = None if feature_names is None else tuple(str(c) for c in feature_names)
     if columns is not None and len(columns) != read.shape[1]:
         raise ValueError(f"{len(columns)} names for {read.shape[1]} features; give one per column")
-    made = Dataset(name, index, read, numbers, named, None, weight, known, notes, targets=aims, feature_names=columns)
+    made = Dataset(
+        name, index, read, numbers, named, None, weight, known, notes, targets=aims, feature_names=columns,
+        directed=directed is True,
+    )  # fmt: skip
     return _with_split(made, split)
 
 
-def from_pyg(data: Any, *, split: Splitting = None, name: str = "own data") -> Dataset:
+def from_pyg(data: Any, *, directed: bool | None = None, split: Splitting = None, name: str = "own data") -> Dataset:
     """Make a data set from a PyTorch Geometric ``Data`` object: ``edge_index``, ``x``, ``y`` and the masks, if any.
 
-    Where a mask has several columns (several splits), the first is used and the others are kept as ``fold-1``, ....
+    Where a mask has several columns (several splits), the first is used and the others are kept as ``fold-1``, .... Which way
+    edges run: as in :func:`from_tensors`.
 
     Example:
         >>> import torch
@@ -107,7 +115,7 @@ def from_pyg(data: Any, *, split: Splitting = None, name: str = "own data") -> D
     chosen = split if split is not None or first is None else Split.from_codes(first, next(iter(recorded)))
     made = from_tensors(
         index, getattr(data, "x", None), getattr(data, "y", None), nodes=data.num_nodes, edge_weight=weight,
-        split=chosen, name=name,
+        directed=directed, split=chosen, name=name,
     )  # fmt: skip
     return made._like(recorded=recorded)  # pyright: ignore[reportPrivateUsage]
 
@@ -140,16 +148,19 @@ def from_networkx(
     label: str | None = None,
     *,
     weight: str = "weight",
+    directed: bool | None = None,
     split: Splitting = None,
     name: str = "own data",
 ) -> Dataset:
     """Make a data set from a NetworkX graph; nodes keep their order, and their names stand in ``names``.
 
     Args:
-        network: the graph, directed or not.
+        network: the graph. One that is undirected stays so; the edges of a ``DiGraph`` run both ways too unless ``directed`` says
+            otherwise.
         features: names of node attributes that hold numbers, or a matrix with one row per node in the graph's order.
         label: the node attribute that holds the class; nodes without it have no label.
         weight: the edge attribute that holds the weight; edges without it weigh 1.
+        directed: as in :func:`from_tensors`.
         split: as in :func:`from_tensors`.
         name: what the set is called.
 
@@ -172,7 +183,7 @@ def from_networkx(
         numbers, classes = attribute_labels(attributes, names, label)
     return from_tensors(
         index, x, numbers, nodes=len(names), edge_weight=None if all(w == 1 for w in weights) else weights,
-        classes=classes, names=names, split=split, name=name,
+        classes=classes, names=names, directed=directed if network.is_directed() else False, split=split, name=name,
     )  # fmt: skip
 
 
@@ -248,19 +259,16 @@ def _count(features: Any, labels: Any, targets: Any, names: Sequence[Any] | None
     return next((len(given) for given in (labels, targets, names) if given is not None), None)
 
 
-def _merged(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
-    """Edges without repeats, in canonical order, and what was done."""
-    edges = merge(index, weight, nodes, symmetrise=False)
+def _merged(
+    index: Tensor, weight: Tensor | None, nodes: int, directed: bool | None
+) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
+    """Edges as they are listed, without repeats and in canonical order, and what the owner should know."""
+    edges = merge(index, weight, nodes)
+    settled = settle(edges, directed)
+    tell((), settled.unsaid)  # repeats are told by a note alone
+    notes = (*settled.remarks, "edges keep their direction") if directed else settled.remarks
     order = torch.argsort(edges.col * nodes + edges.row)
     index = torch.stack([edges.col[order], edges.row[order]])
-    notes = edges.notes
-    forward, backward = index[0] * nodes + index[1], index[1] * nodes + index[0]
-    single = int((~torch.isin(forward, backward)).sum())
-    if single:
-        notes = (
-            *notes,
-            f"{single} edge{'s run' if single > 1 else ' runs'} one way; the graph lets them run both ways",
-        )
     return index, None if weight is None else edges.weight[order], notes
 
 

@@ -126,7 +126,7 @@ def legacy_per_class(dataset: Dataset, train: int = 20, valid: int = 30, seed: i
         >>> import torch
         >>> from unspool import datasets
         >>> chain = torch.stack([torch.arange(3, 11), torch.arange(4, 12)])  # nodes 0, 1, 2 are isolated
-        >>> data = datasets.from_tensors(chain, torch.eye(12), torch.arange(12) % 3)
+        >>> data = datasets.from_tensors(chain, torch.eye(12), torch.arange(12) % 3, directed=False)
         >>> split = legacy_per_class(data, train=1, valid=1, seed=0)
         >>> bool((split.test < 9).all())  # positions inside the component of 9 nodes, not node ids
         True

@@ -45,6 +45,9 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         device: where to train.
         features: X of all nodes, to bind it; then ``fit`` and ``predict`` take node ids.
         graph: the graph, to bind it.
+        directed: True to keep edges in the direction in which they are listed. Otherwise every edge runs both ways, as at every
+            other door; False says that this is meant, and when nothing is said a warning tells where it changes something. An
+            ``unspool.Graph`` is taken as it was made.
         settings: of the model (``depth``, ``hidden``, ``dropout``, ...); searchable like any other argument.
 
     Attributes:

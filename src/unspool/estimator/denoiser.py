@@ -35,7 +35,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             :class:`~unspool.estimator.GCV`.
         objective: a problem of your own instead, whose weights are fixed; it need not be smooth.
         features: signals on all nodes, to bind them; then ``fit`` and ``transform`` take node ids.
-        graph: the graph, to bind it. It must be undirected. Matrices, edge lists, NetworkX and PyG graphs are not normalised here,
+        graph: the graph, to bind it. Edges run both ways, and an ``unspool.Graph`` must be undirected. Matrices, edge lists, NetworkX and PyG graphs are not normalised here,
             so that L is the plain Laplacian D − W and a constant signal stays as it is. An ``unspool.Graph`` is taken as it was
             made; the usual symmetric normalisation suits encoded features, and bends signals with a large mean.
 

@@ -61,6 +61,7 @@ class NodeEstimator(OpenSettings, ABC):
         device: torch.device | str = "cpu",
         features: Any = None,
         graph: Any = None,
+        directed: bool | None = None,
         **settings: Any,
     ) -> None:
         self.model = model
@@ -75,6 +76,7 @@ class NodeEstimator(OpenSettings, ABC):
         self.device = device
         self.features = features
         self.graph = graph
+        self.directed = directed
         self._settings = settings
 
     @abstractmethod
@@ -171,7 +173,7 @@ class NodeEstimator(OpenSettings, ABC):
                 raise ValueError(
                     f"x has {nodes} rows, but the graph it was trained on has {graph.nodes} nodes: pass the graph of these nodes as graph=..."
                 )
-        place = read_graph(graph, nodes, every.dtype)
+        place = read_graph(graph, nodes, every.dtype, **({} if self.directed is None else {"directed": self.directed}))
         return every, place, read_ids(x, nodes) if bound and x is not None else None
 
     def _check_numbers(self) -> None:

@@ -1,5 +1,6 @@
 """Where signals live: graphs, their normalisation, their frequencies, and small ones to try things on."""
 
+from unspool.graph.edges import EdgeDirectionWarning
 from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
@@ -10,6 +11,7 @@ from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, 
 
 __all__ = [
     "Density",
+    "EdgeDirectionWarning",
     "Graph",
     "Normalisation",
     "check_input",

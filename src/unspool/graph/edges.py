@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+#: Two weights of one edge that differ by less than this share of the larger are the same weight.
+ROUNDING = 1e-9
+
+
+class EdgeDirectionWarning(UserWarning):
+    """Edges are listed in one direction only, or weigh differently in the two, and nobody has said what is meant."""
+
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Weighted entries of W, without repeats: ``weight[e]`` flows from node ``col[e]`` into node ``row[e]``."""
+    """Weighted entries of W, without repeats: ``weight[e]`` flows from node ``col[e]`` into node ``row[e]``.
+
+    ``notes`` tell what was done to the list, ``unsaid`` what was decided about its direction because nobody had said it.
+    """
 
     row: Tensor
     col: Tensor
     weight: Tensor
     nodes: int
     notes: tuple[str, ...] = ()
+    unsaid: str | None = None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Everything that the owner of the list should know."""
+        return self.notes if self.unsaid is None else (*self.notes, self.unsaid)
 
 
 def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
@@ -77,11 +95,10 @@ def read_weights(weights: Any, edges: int) -> Tensor:
     return weight
 
 
-def merge(index: Tensor, weight: Tensor | None, nodes: int, symmetrise: bool) -> Edges:
-    """Merge repeated edges and, on request, let every edge run both ways.
+def merge(index: Tensor, weight: Tensor | None, nodes: int) -> Edges:
+    """Merge repeated edges; each keeps its direction.
 
-    A repeated edge counts once when the list is unweighted; given weights are added, and edges of weight zero dropped. Symmetrising takes the larger
-    weight of the two directions, so that a list holding both directions stays as it is.
+    A repeated edge counts once when the list is unweighted; given weights are added, and edges of weight zero dropped.
     """
     source, target = index
     key = target * nodes + source
@@ -97,14 +114,63 @@ def merge(index: Tensor, weight: Tensor | None, nodes: int, symmetrise: bool) ->
     if repeated:
         how = "kept once" if weight is None else "their weights added"
         notes = (f"{repeated} edge{'s' if repeated > 1 else ''} listed more than once: {how}",)
-    row, col = unique // nodes, unique % nodes
-    if symmetrise:
-        both = torch.cat([unique, col * nodes + row])
-        unique, place = torch.unique(both, return_inverse=True)
-        larger = torch.zeros(unique.numel(), dtype=torch.float64)
-        merged = larger.scatter_reduce(0, place, merged.repeat(2), reduce="amax")
-        row, col = unique // nodes, unique % nodes
-    return Edges(row, col, merged, nodes, notes)
+    return Edges(unique // nodes, unique % nodes, merged, nodes, notes)
+
+
+def settle(edges: Edges, directed: bool | None) -> Edges:
+    """Which way edges run, by the one rule of all doors: both ways, unless ``directed`` is true.
+
+    The larger weight of the two directions counts, so a list that holds both stays as it is. Where that changes something and
+    nobody has said whether the graph is directed, ``unsaid`` tells it.
+
+    Example:
+        >>> listed = merge(torch.tensor([[0, 1], [1, 2]]), None, 3)
+        >>> settle(listed, None).unsaid
+        '2 edges are listed in one direction only and run both ways, as the graph is not said to be directed'
+        >>> settle(listed, False).row.numel(), settle(listed, True).row.numel()
+        (4, 2)
+    """
+    if directed:
+        return edges
+    key, mirrored = edges.row * edges.nodes + edges.col, edges.col * edges.nodes + edges.row
+    unique, place = torch.unique(torch.cat([key, mirrored]), return_inverse=True)
+    larger = torch.zeros(unique.numel(), dtype=torch.float64)
+    weight = larger.scatter_reduce(0, place, edges.weight.repeat(2), reduce="amax")
+    unsaid = _one_sided(edges) if directed is None else None
+    return Edges(unique // edges.nodes, unique % edges.nodes, weight, edges.nodes, edges.notes, unsaid)
+
+
+def _one_sided(edges: Edges) -> str | None:
+    """How the two directions of edges differ, in a sentence; None where they do not."""
+    key, mirrored = edges.row * edges.nodes + edges.col, edges.col * edges.nodes + edges.row
+    reason = "as the graph is not said to be directed"
+    single = int((~torch.isin(mirrored, key, assume_unique=True)).sum())
+    if single:
+        are, run = ("edge is", "runs") if single == 1 else ("edges are", "run")
+        return f"{single} {are} listed in one direction only and {run} both ways, {reason}"
+    there, back = edges.weight[key.argsort()], edges.weight[mirrored.argsort()]
+    apart = int(((there - back).abs() > ROUNDING * torch.maximum(there, back)).sum()) // 2
+    if apart:
+        weigh = "edge weighs" if apart == 1 else "edges weigh"
+        return f"{apart} {weigh} differently in the two directions and the larger weight counts, {reason}"
+    return None
+
+
+def tell(notes: tuple[str, ...], unsaid: str | None) -> None:
+    """Warn of what was done to a list of edges and decided about its direction, at the line of the caller's own code."""
+    for note in notes:
+        warnings.warn(note, stacklevel=_outside())
+    if unsaid is not None:
+        way = "give directed=True to keep the direction, or directed=False to say that both are meant"
+        warnings.warn(f"{unsaid}; {way}", EdgeDirectionWarning, stacklevel=_outside())
+
+
+def _outside() -> int:
+    """How many frames up the first one lies that is not of this package."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "unspool":
+        level, frame = level + 1, frame.f_back
+    return level - 1
 
 
 def add_loops(edges: Edges, loops: float) -> Edges:
@@ -117,4 +183,5 @@ def add_loops(edges: Edges, loops: float) -> Edges:
     bare[edges.row[edges.row == edges.col]] = False
     extra = torch.nonzero(bare).flatten()
     weight = torch.cat([edges.weight, torch.full((extra.numel(),), float(loops), dtype=torch.float64)])
-    return Edges(torch.cat([edges.row, extra]), torch.cat([edges.col, extra]), weight, edges.nodes, edges.notes)
+    row, col = torch.cat([edges.row, extra]), torch.cat([edges.col, extra])
+    return replace(edges, row=row, col=col, weight=weight)

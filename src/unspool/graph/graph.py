@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights
+from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
 from unspool.graph.normalise import Normalisation, normalised
 from unspool.ops.operator import Operator
 from unspool.ops.spmm import spmm
@@ -49,7 +48,7 @@ class Graph:
     Example:
         >>> import torch, unspool as us
         >>> edges = torch.tensor([[0, 1], [1, 2]])
-        >>> graph = us.Graph.from_edges(edges, nodes=3, symmetrise=True)
+        >>> graph = us.Graph.from_edges(edges, nodes=3, directed=False)
         >>> graph
         Graph(nodes=3, edges=2, undirected, symmetric normalisation, float32, cpu)
         >>> graph @ torch.ones(3, 2)
@@ -80,7 +79,7 @@ class Graph:
         *,
         normalise: Any = Normalisation.SYMMETRIC,
         loops: float = 1.0,
-        symmetrise: bool = False,
+        directed: bool | None = None,
     ) -> Graph:
         """Make a graph from a list of edges.
 
@@ -90,8 +89,9 @@ class Graph:
             weights: one non-negative number per edge; ones when omitted.
             normalise: how A is made from the weights.
             loops: weight of the self-loop given to every node that has none; 0 for none.
-            symmetrise: let every edge run both ways (the larger weight wins). Otherwise edges stay as directed
-                as they are.
+            directed: True to keep edges as they are listed. Otherwise every edge runs both ways, and of two directions the
+                larger weight counts; False says that this is meant, and when nothing is said a
+                :class:`~unspool.graph.EdgeDirectionWarning` tells where it changes something.
 
         Returns:
             The graph, in torch's default dtype, on the device of ``edge_index``.
@@ -107,9 +107,8 @@ class Graph:
             raise TypeError(f"normalise={normalise!r}: expected Normalisation.SYMMETRIC, RANDOM_WALK or NONE")
         index, nodes = read_edge_index(edge_index, nodes)
         weight = None if weights is None else read_weights(weights, index.shape[1])
-        edges = merge(index, weight, nodes, symmetrise)
-        for note in edges.notes:
-            warnings.warn(note, stacklevel=2)
+        edges = settle(merge(index, weight, nodes), directed)
+        tell(edges.notes, edges.unsaid)
         device = edge_index.device if isinstance(edge_index, Tensor) else torch.device("cpu")
         return _made(add_loops(edges, loops), normalise).to(device)
 
@@ -173,7 +172,8 @@ class Graph:
     def from_networkx(network: Any, weight: str = "weight", **how: Any) -> Graph:
         """Make a graph from a NetworkX graph; nodes keep their order, and their names stand in ``graph.names``.
 
-        Undirected graphs are symmetrised, directed ones kept. Edges without the attribute ``weight`` weigh 1.
+        Edges without the attribute ``weight`` weigh 1. An undirected graph stays so; those of a ``DiGraph`` run both ways too
+        unless ``directed=True`` is given, as everywhere.
 
         Example:
             >>> import networkx, unspool as us
@@ -184,7 +184,8 @@ class Graph:
         place = {name: i for i, name in enumerate(names)}
         pairs = [(place[u], place[v], float(data.get(weight, 1.0))) for u, v, data in network.edges(data=True)]
         index = np.array([[u for u, _, _ in pairs], [v for _, v, _ in pairs]], dtype=np.int64)
-        how = {"symmetrise": not network.is_directed()} | how
+        if not network.is_directed():
+            how = {**how, "directed": False}  # each edge is listed once, whichever way
         made = Graph.from_edges(index, nodes=len(names), weights=[w for _, _, w in pairs], **how)
         return _replaced(made, names=names)
 
@@ -245,7 +246,7 @@ class Graph:
 
         Example:
             >>> import torch, unspool as us
-            >>> chain = us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3)
+            >>> chain = us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3, directed=True)
             >>> us.unroll(us.Smoothness(1.0), us.GradientDescent(step=0.5), depth=2)(torch.eye(3), chain.relaxed()).shape
             torch.Size([3, 3])
         """
@@ -306,7 +307,7 @@ class Graph:
             >>> b = graph.incidence().to_dense()
             >>> torch.allclose(b.T @ b, torch.eye(5, dtype=torch.float64) - graph.to_dense())
             True
-            >>> us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3).relaxed().incidence()
+            >>> us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3, directed=True).relaxed().incidence()
             Traceback (most recent call last):
                 ...
             unspool.refusal.Refusal: this graph is directed, so no Laplacian BᵀB exists ...
@@ -357,7 +358,7 @@ def _made(edges: Edges, how: Normalisation) -> Graph:
         smoother, scale = (exact, 1.0) if how is not Normalisation.NONE else _rescaled(edges, degree)
     graph = Graph(
         operator=exact, smoother=smoother, scale=scale, degree=degree, normalisation=how, undirected=raw.symmetric,
-        notes=edges.notes, names=None, _exact=exact, _exact_smoother=smoother, _no_laplacian=reason,
+        notes=edges.remarks, names=None, _exact=exact, _exact_smoother=smoother, _no_laplacian=reason,
     )  # fmt: skip
     return graph.to(torch.get_default_dtype())
 
@@ -365,7 +366,7 @@ def _made(edges: Edges, how: Normalisation) -> Graph:
 def _no_laplacian(exact: Operator, undirected: bool, degree: Tensor, how: Normalisation) -> str | None:
     """Why BᵀB = L fails on this graph, or None."""
     if not undirected:
-        return "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it with symmetrise=True"
+        return "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it without directed=True"
     if how is Normalisation.RANDOM_WALK and not exact.symmetric:
         return "under random-walk normalisation I − A is not symmetric, so it is no BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"
     bare = torch.nonzero(degree == 0).flatten()

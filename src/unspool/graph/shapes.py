@@ -89,9 +89,9 @@ def sensor(nodes: int, neighbours: int = 6, seed: int = 0, **how: Any) -> tuple[
     width = float(distance[:, 1:].mean())
     weights = np.exp(-((distance[:, 1:].ravel() / width) ** 2) / 2)
     index = np.stack([nearest[:, 1:].ravel(), source])
-    graph = Graph.from_edges(index, nodes=nodes, weights=weights, symmetrise=True, **how)
+    graph = Graph.from_edges(index, nodes=nodes, weights=weights, directed=False, **how)
     return graph, torch.as_tensor(positions, dtype=torch.get_default_dtype())
 
 
 def _undirected(index: Tensor, nodes: int, how: dict[str, Any]) -> Graph:
-    return Graph.from_edges(index, nodes=nodes, symmetrise=True, **how)
+    return Graph.from_edges(index, nodes=nodes, directed=False, **how)

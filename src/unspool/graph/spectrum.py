@@ -53,13 +53,13 @@ def smoother_of(graph: Graph) -> Operator:
         >>> us.graph.smoother_of(us.graph.path(3, normalise=us.Normalisation.NONE).relaxed())
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it with symmetrise=True and Normalisation.SYMMETRIC
+        unspool.refusal.Refusal: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it without directed=True and with Normalisation.SYMMETRIC
     """
     smoother = graph.require_laplacian()
     if not smoother.symmetric or (graph.normalisation is Normalisation.NONE and smoother is graph.operator):
         raise Refusal(
             "I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; "
-            "build it with symmetrise=True and Normalisation.SYMMETRIC"
+            "build it without directed=True and with Normalisation.SYMMETRIC"
         )
     return smoother
 

@@ -42,7 +42,7 @@ def graph(random: Random) -> Graph:
     chords = chords[:, ~((chords[0] == 0) & (chords[1] == nodes - 1))]
     index = torch.cat([ring, chords], dim=1)
     weights = 0.5 + torch.rand(index.shape[1], generator=random, dtype=torch.float64)
-    return Graph.from_edges(index, nodes=nodes, weights=weights, symmetrise=True).to(torch.float64)
+    return Graph.from_edges(index, nodes=nodes, weights=weights, directed=False).to(torch.float64)
 
 
 def gap(a: Tensor, b: Tensor) -> float:

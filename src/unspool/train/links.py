@@ -41,6 +41,10 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
             raise ValueError(
                 f"{name}={share}: shares of the links lie between 0 and 1, and some must stay for training"
             )
+    if getattr(data, "directed", False):
+        raise ValueError(
+            f"{data.name} is directed, but hᵤ · hᵥ says the same of both directions of a link; make the data without directed=True"
+        )
     links, weight = _once(data.edge_index.cpu(), getattr(data, "edge_weight", None), data.nodes)
     counts = [round(valid * links.shape[0]), round(test * links.shape[0])]
     if links.shape[0] - sum(counts) < 1 or min(counts) < 1:
@@ -53,7 +57,7 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
     target = torch.cat([torch.ones(len(links)), torch.zeros(len(others))])
     ids = {part: torch.cat([chosen, chosen + len(links)]).sort().values for part, chosen in held.items()}
     kept = held["train"].sort().values
-    graph = Graph.from_edges(links[kept].T, data.nodes, None if weight is None else weight[kept], symmetrise=True)
+    graph = Graph.from_edges(links[kept].T, data.nodes, None if weight is None else weight[kept], directed=False)
     names = getattr(data, "names", None)
     graph = graph if names is None else replace(graph, names=names)
     device = data.features.device

@@ -100,6 +100,6 @@ def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
     operator = graph.require_laplacian()
     if not operator.symmetric:
         raise Refusal(
-            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it with symmetrise=True, or unroll steps"
+            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
         )
     return shifted_solve(operator, problem.given.x * -given, p, pull, how.tolerance)
