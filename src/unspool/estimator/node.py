@@ -22,6 +22,7 @@ from unspool.models.checkpoint import check_device
 from unspool.models.ugdgnn import UGDGNN
 from unspool.objective import Objective
 from unspool.train import Loss, Plan, Run, Select, Stop, Task, fit
+from unspool.train.seeded import seeded
 
 Array = np.ndarray[Any, Any]
 
@@ -133,8 +134,7 @@ class NodeEstimator(OpenSettings, ABC):
         )
         device = torch.device(self.device)
         features = int(task.x.shape[1])
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed, device):
             model = self._build(features, outputs).to(device)
             run = fit(model, task if task.target.device == device else task.to(device), plan)
         self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features

@@ -17,6 +17,7 @@ from torch import nn
 
 from unspool.study import identity
 from unspool.train.plan import Plan
+from unspool.train.seeded import seeded
 
 #: Raised when the meaning of a stored trial changes.
 FORMAT = 2
@@ -59,8 +60,7 @@ class Trial:
 
     def build(self, in_features: int, out_features: int) -> nn.Module:
         """A fresh model, with the weights that this seed gives it anywhere; torch's own generator is left as it was."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             return self.model(in_features, out_features, **self.settings)
 
     def with_seed(self, seed: int) -> Trial:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from unspool.train.fit import Run, fit
 from unspool.train.plan import Plan
 from unspool.train.record import Epoch
+from unspool.train.seeded import seeded
 from unspool.train.task import Task
 
 
@@ -98,10 +98,12 @@ def repeat(
 def run_seed(
     build: Callable[[], nn.Module], seed: int, task: Task, plan: Plan, **options: Any
 ) -> tuple[nn.Module, Run]:
-    """Build and train a model under one seed, on the task's device; options as in :func:`unspool.train.fit`."""
+    """Build and train a model under one seed, on the task's device; options as in :func:`unspool.train.fit`.
+
+    The same seed gives the same run, also from several threads, which wait for one another.
+    """
     device = task.target.device
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+    with seeded(seed, device):
         model = build().to(device)
         return model, fit(model, task, plan, **options)
 

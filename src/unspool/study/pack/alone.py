@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from unspool.study.pack import Member
 from unspool.train.epochs import Epochs, make_optimiser
+from unspool.train.seeded import seeded
 
 
 class Alone:
@@ -53,14 +52,13 @@ class Alone:
         self._device = member.task.target.device
         model = copy.deepcopy(member.model).to(self._device)  # members stay as they are: a pack may be opened again
         self._epochs = Epochs(model, make_optimiser(member.trial.plan, model), member.task, member.trial.plan)
-        with self._own_generator():
-            torch.manual_seed(member.trial.seed)
+        with seeded(member.trial.seed, self._device):
             self._generators = _generators(self._device)
 
     def advance(self, epochs: int) -> NDArray[np.float64]:
         """Train for some epochs."""
         numbers = np.full((epochs, 1, 4), np.nan)
-        with self._own_generator():
+        with seeded(None, self._device):
             _set_generators(self._device, self._generators)
             for k in range(epochs):
                 try:
@@ -78,9 +76,6 @@ class Alone:
     def shrunk(self, slots: Sequence[int]) -> Alone:
         """Itself: there is nothing smaller."""
         return self
-
-    def _own_generator(self) -> AbstractContextManager[Any]:
-        return torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else [])
 
 
 def _generators(device: torch.device) -> list[torch.Tensor]:
