@@ -36,8 +36,8 @@ def load(
 
     Args:
         name: in any case: cora, citeseer, pubmed, cs, physics, photo, computers, arxiv, texas, wisconsin, cornell, actor,
-            chameleon_filtered, squirrel_filtered, roman-empire, amazon-ratings, minesweeper, tolokers, questions; or a
-            generator with its defaults: contextual_sbm, grid, sensor. :func:`catalogue` lists them.
+            chameleon_filtered, squirrel_filtered, roman-empire, amazon-ratings, minesweeper, tolokers, questions;
+            cora_metattack and citeseer_metattack, with ``_0.05`` to ``_0.25`` behind them for attacked edges; or a generator with its defaults: contextual_sbm, grid, sensor. :func:`catalogue` lists them.
         root: the data root; else ``UNSPOOL_DATA``, else ``data`` in the user's cache folder.
         split: another split than the one of the literature: a :class:`Split`, or a function from data sets to splits.
         cache: the folder for processed sets; else ``processed`` in the user's cache folder.

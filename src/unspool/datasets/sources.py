@@ -11,6 +11,7 @@ from pathlib import Path
 from unspool.datasets import generate, readers, splits
 from unspool.datasets.contents import Contents
 from unspool.datasets.dataset import Dataset
+from unspool.datasets.readers.attacked import STRENGTHS
 from unspool.datasets.readers.ogb import ARXIV_CLASSES
 from unspool.datasets.split import Split
 
@@ -111,6 +112,19 @@ def _arxiv_graph() -> Source:
     )  # fmt: skip
 
 
+def _attacked(title: str, strength: str) -> Source:
+    """One strength of an attack; all strengths of a set lie in one file."""
+    stem = f"{title.lower()}_metattack"
+    file, share = f"{stem}.npz", f"{float(strength):.0%}".replace("%", " %")
+    whole = strength == "0"
+    return Source(
+        stem if whole else f"{stem}_{strength}", f"{title}, {'before the attack' if whole else f'{share} attacked'}",
+        f"the largest component of {title}" + ("" if whole else f", {share} of its edges changed by Metattack") + " (Pro-GNN)",
+        ("Attacked", "."), (file,), (), {}, lambda folder, name: readers.read_attacked(folder / file, name, strength),
+        partial(splits.recorded, name="attacked"),
+    )  # fmt: skip
+
+
 _PAGES = "pages of a university and links, heterophilic"
 
 SOURCES: dict[str, Source] = {
@@ -134,6 +148,7 @@ SOURCES: dict[str, Source] = {
         _platonov("Minesweeper", "a board of the game, heterophilic"),
         _platonov("Tolokers", "crowd workers and shared tasks, heterophilic"),
         _platonov("Questions", "users who answered each other, heterophilic"),
+        *(_attacked(title, strength) for title in ("Cora", "CiteSeer") for strength in STRENGTHS),
     )
 }  # fmt: skip
 
