@@ -23,6 +23,20 @@ def _listed(context: click.Context, option: click.Parameter, values: tuple[str, 
     return names
 
 
+def _whole(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
+    """Whole numbers of at least 1, in one list or one by one."""
+    names = _listed(context, option, values)
+    wrong = next((name for name in names if not (name.isascii() and name.isdigit() and int(name) > 0)), None)
+    if wrong is not None:
+        raise click.BadParameter(f"{wrong!r} is not a whole number of at least 1")
+    return tuple(dict.fromkeys(int(name) for name in names))
+
+
+_DEPTHS = click.option(
+    "--depths", multiple=True, callback=_whole, metavar="2,8,...", help="Only these numbers of layers."
+)
+
+
 def _training(command: Callable[..., None]) -> Callable[..., None]:
     """The options of every experiment that trains."""
     for option in reversed((
@@ -62,6 +76,7 @@ def reproduce() -> None:
       unspool reproduce all --quick
       unspool reproduce table2 --preset paper --datasets cora,citeseer
       unspool reproduce depth --models UGDGNN,APPNP
+      unspool reproduce claims experiments/results
     """
 
 
@@ -126,13 +141,14 @@ def readings(**options: Any) -> None:
 
 
 @reproduce.command()
+@_DEPTHS
 @_training
 def depth(**options: Any) -> None:
     """Figure 1: accuracy over depth, K = 1 to 20, 32 and 64, with the settings of Table 2.
 
     Tests the paper's two sentences: depth helps, and 4 to 10 layers suffice.
 
-    Example: unspool reproduce depth --models UGDGNN --datasets citeseer
+    Example: unspool reproduce depth --models UGDGNN --datasets citeseer --depths 2,8,32
     """
     from unspool.cli.reproduce_run import run
 
@@ -140,15 +156,63 @@ def depth(**options: Any) -> None:
 
 
 @reproduce.command()
+@click.option(
+    "--parts", multiple=True, callback=_listed, metavar="A,B,...", help="Only these: signals, damage, always, after."
+)
 @_training
 def robust(**options: Any) -> None:
-    """Corrupted features and added edges, always or after training: AirGNN, whose fidelity is a sum of row lengths, against its ℓ2 twins.
+    """Robustness: a fidelity of row lengths (AirGNN's, ‖H−X‖₂,₁) against one of squares, damaged and clean nodes apart.
 
-    Example: unspool reproduce robust --datasets cora
+    \b
+    signals  the two problems themselves, on signals with rows 1 to 30 times as long
+    damage   such rows behind the encoder of networks, and random edges
+    always   features replaced in front of the encoder, and random edges, in training too
+    after    the same for networks that were trained on clean data
+
+    Example: unspool reproduce robust --parts signals,damage --datasets cora
     """
     from unspool.cli.reproduce_run import run
 
     run(("robust",), (), **options)
+
+
+@reproduce.command()
+@_training
+def attacked(**options: Any) -> None:
+    """Cora and CiteSeer with edges changed by others (Metattack, 0 to 25 %), with the settings of Table 2 before the attack.
+
+    Settings that the paper does not print (AirGNN, LearntRows, MLP, ...) are those that `table2` or `robust` found in the same folder.
+
+    Example: unspool reproduce attacked --datasets cora_metattack --models AirGNN,APPNP,MLP
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("attacked",), (), **options)
+
+
+@reproduce.command()
+@_DEPTHS
+@_training
+def nonlinearity(**options: Any) -> None:
+    """The sentence "Nonlinearity hurts depth": the same network with and without H ≥ 0, its accuracy and its Dirichlet energy over depth.
+
+    Example: unspool reproduce nonlinearity --datasets cora --depths 2,32
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("nonlinearity",), (), **options)
+
+
+@reproduce.command()
+@_training
+def identity(**options: Any) -> None:
+    """The sentence "The identity outside W promotes small norms and generalises better": UGDGNN against JKNet on class channels.
+
+    Example: unspool reproduce identity --datasets cora
+    """
+    from unspool.cli.reproduce_run import run
+
+    run(("identity",), (), **options)
 
 
 @reproduce.command()
@@ -189,11 +253,26 @@ def networks(**options: Any) -> None:
     run(("networks",), (), **options)
 
 
+@reproduce.command()
+@click.argument("folder", default="experiments/results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@_JSON
+def claims(folder: Path, as_json: bool) -> None:
+    """The paper's sentences that can be tested, each with what the results in FOLDER say about it; nothing is trained.
+
+    Comparisons are paired by seed (and so by split and damage), and p-values are corrected by Holm's method. --json prints every comparison.
+
+    Example: unspool reproduce claims experiments/results
+    """
+    from unspool.cli.reproduce_claims import show_claims
+
+    show_claims(folder, as_json)
+
+
 @reproduce.command(name="all")
 @_PRESET
 @_training
 def all_(presets: tuple[str, ...], root: Path | None, as_json: bool, **options: Any) -> None:
-    """Everything: datasets, table1, table2 with all presets (--quick: paper alone), readings, depth, robust, grid, heterophily, networks.
+    """Everything: datasets, table1, table2 with all presets (--quick: paper alone), readings, depth, robust, attacked, nonlinearity, identity, grid, heterophily, networks.
 
     Example: unspool reproduce all --quick
     """
@@ -202,6 +281,8 @@ def all_(presets: tuple[str, ...], root: Path | None, as_json: bool, **options: 
 
     show_datasets(root, as_json)
     show_table1(3, 0, as_json)
-    every = ("table2", "readings", "depth", "robust", "grid", "heterophily", "networks")
+    every = (
+        "table2", "readings", "depth", "robust", "attacked", "nonlinearity", "identity", "grid", "heterophily", "networks",
+    )  # fmt: skip
     usual = ("paper",) if options["quick"] else ("paper", "official", "tuned")
     run(every, presets if presets else usual, root=root, as_json=as_json, **options)

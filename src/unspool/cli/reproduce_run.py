@@ -16,9 +16,12 @@ from unspool.cli.reproduce_show import show_results
 from unspool.cli.study.file import console_for
 from unspool.cli.study.screen import StudyScreen, echo, teller
 from unspool.models.checkpoint import check_device
+from unspool.reproduce.attacked import run_attacked
 from unspool.reproduce.bench import Bench, Watching
 from unspool.reproduce.depth import run_depth
+from unspool.reproduce.identity import run_identity
 from unspool.reproduce.networks import readable_networks, run_networks
+from unspool.reproduce.nonlinearity import run_nonlinearity
 from unspool.reproduce.readings import printed_rows, run_readings
 from unspool.reproduce.robust import run_robust
 from unspool.reproduce.settings import Pace, Place, Scope, model_named
@@ -32,6 +35,9 @@ _RUNS = {
     "readings": run_readings,
     "depth": run_depth,
     "robust": run_robust,
+    "attacked": run_attacked,
+    "nonlinearity": run_nonlinearity,
+    "identity": run_identity,
     "grid": run_grid,
     "heterophily": run_heterophily,
     "networks": run_networks,
@@ -41,13 +47,13 @@ _RUNS = {
 def run(
     experiments: Sequence[str], presets: Sequence[str], *, models: tuple[str, ...], datasets: tuple[str, ...], seeds: int | None,
     epochs: int | None, most: int | None, quick: bool, out: Path | None, device: str | None, jobs: int | None, root: Path | None,
-    as_json: bool, stored: bool = False,
+    as_json: bool, stored: bool = False, depths: tuple[int, ...] = (), parts: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     """Run experiments one after the other, each shown when it is done."""
     if device is not None:
         check_device(device)
     names = tuple(model_named(name).__name__ for name in models)  # a slip of the pen is found before the work
-    scope = Scope(seeds, epochs, names, datasets, most, Pace.QUICK if quick else Pace.FULL)
+    scope = Scope(seeds, epochs, names, datasets, most, Pace.QUICK if quick else Pace.FULL, depths, parts)
     for experiment in experiments:
         scope.asked(experiment)
     out = out if out is not None else Path("out/quick" if quick else "out/reproduce")

@@ -11,14 +11,16 @@ from typing import Any
 from rich.console import Console
 
 from unspool import datasets
+from unspool.cli.reproduce_claims import echo_answers, print_answers, show_measured
 from unspool.cli.study.file import columns, console_for
 from unspool.cli.study.screen import echo, span
 from unspool.models.preset_tables import DATASETS
 from unspool.reproduce import results
 from unspool.reproduce.after import AFTER
+from unspool.reproduce.attacked import attacked_answers
 from unspool.reproduce.cells import Cell, choose
-from unspool.reproduce.claims import Answer, accuracy_answers, counted
-from unspool.reproduce.depth import by_depth, depth_answers
+from unspool.reproduce.claims import accuracy_answers
+from unspool.reproduce.depth import by_depth, depth_answers, smoothing_answers
 from unspool.reproduce.networks import read_networks
 from unspool.reproduce.page_models import ends, side
 from unspool.reproduce.readings import Explained, explained
@@ -74,8 +76,10 @@ def show_results(
     """What the results of one experiment say, about the models and datasets that were asked for; False where they say nothing."""
     if experiment == "networks":
         return _networks(folder, scope, console, as_json)
+    measured = show_measured(folder, experiment, scope, console, as_json)
     file = folder / f"{experiment}.csv"
-    return file.is_file() and _show_rows(folder, experiment, presets, scope, console, as_json)
+    rows = experiment in results.EXPERIMENTS and file.is_file()
+    return (rows and _show_rows(folder, experiment, presets, scope, console, as_json)) or measured
 
 
 def _show_rows(
@@ -89,7 +93,7 @@ def _show_rows(
         return False
     if not as_json:
         _title(experiment, found, console)
-    show: dict[str, Callable[..., None]] = {"depth": _depth, "robust": _robust}
+    show: dict[str, Callable[..., None]] = {"depth": _depth, "robust": _robust, "attacked": _robust}
     if experiment == "readings":
         known = [one for one in explained(found) if one.cell.first.model in names and one.cell.first.dataset in where]
         _readings(known, console, as_json)
@@ -170,7 +174,7 @@ def _table2(rows: Sequence[results.Record], preset: str, console: Console, as_js
     if as_json:
         for one in cells:
             echo({"event": "cell", **_cell_record(one.cell), "causes": [str(cause) for cause in one.causes]})
-        _echo_answers(answers)
+        echo_answers(answers)
         return
     if not cells:
         silent = (
@@ -187,7 +191,7 @@ def _table2(rows: Sequence[results.Record], preset: str, console: Console, as_js
     console.print(table)
     console.print(f"\n{tally(rows, preset)}", markup=False)
     _causes(cells, console)
-    _answers(answers, console)
+    print_answers(answers, console)
     for against in surpassed(rows, preset) if preset == "tuned" else ():
         c = against.cell
         console.print(
@@ -225,7 +229,8 @@ def _depth(rows: Sequence[results.Record], console: Console, as_json: bool) -> N
         here = sorted((c for c in cells if c.first.dataset == name), key=lambda c: c.first.depth or 0)
         _matrix(here, lambda cell: str(cell.first.depth), console, as_json, short=True)
     answers = [a for model in dict.fromkeys(row.model for row in rows) for a in depth_answers(rows, model)]
-    _echo_answers(answers) if as_json else _answers(answers, console)
+    answers += smoothing_answers(rows)
+    echo_answers(answers) if as_json else print_answers(answers, console)
 
 
 def _share(cell: Cell) -> float:
@@ -246,8 +251,8 @@ def _robust(rows: Sequence[results.Record], console: Console, as_json: bool) -> 
             here.sort(key=_share)
             console.print(f"{name}: test accuracy in per cent, {f'damage: {kind}' if kind else 'clean data'}")
             _matrix(here, lambda cell: f"{_share(cell):g} %" if _share(cell) else "clean", console, False, short=True)
-    answers = robust_answers(rows)
-    _echo_answers(answers) if as_json else _answers(answers, console)
+    answers = attacked_answers(rows) if rows[0].experiment == "attacked" else robust_answers(rows)
+    echo_answers(answers) if as_json else print_answers(answers, console)
 
 
 def _matrix(
@@ -300,35 +305,6 @@ def _searches(searches: Sequence[results.Search], console: Console, as_json: boo
     console.print("space:")
     for space, names in spaces.items():
         console.print(f"  {space}, on {', '.join(dict.fromkeys(names))}", markup=False)
-
-
-def _answers(answers: Sequence[Answer], console: Console) -> None:
-    """One line for each comparison, then each claim counted; p-values are corrected for the number of comparisons."""
-    if not answers:
-        return
-    table = columns("claim", "set", "first", "second", "difference", "95 % interval", "p (Holm)", "pairs", "verdict")
-    for one in answers:
-        c = one.comparison
-        p = c.p_value if c.corrected is None else c.corrected
-        ends = f"{100 * c.low:+.2f} to {100 * c.high:+.2f}"
-        table.add_row(
-            one.sentence, one.dataset, *c.names, f"{100 * c.difference:+.2f}", ends, f"{p:.2g}", str(c.n), one.verdict.value
-        )  # fmt: skip
-    console.print("\npaired tests (the same seeds and splits on both sides):")
-    console.print(table)
-    for count in counted(answers):
-        console.print(str(count), markup=False)
-    console.print()
-
-
-def _echo_answers(answers: Sequence[Answer]) -> None:
-    for one in answers:
-        c = one.comparison
-        echo({
-            "event": "answer", "sentence": one.sentence, "dataset": one.dataset, "verdict": one.verdict.value, "a": c.a.model,
-            "b": c.b.model, "difference": c.difference, "low": c.low, "high": c.high, "p_value": c.p_value,
-            "corrected": c.corrected, "pairs": c.n,
-        })  # fmt: skip
 
 
 def _cell_record(cell: Cell) -> dict[str, Any]:

@@ -6,37 +6,25 @@ propagation lets through: the case that the argument from the objective is about
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
 
-from unspool import study, train
+from unspool import study
 from unspool.datasets import Dataset
 from unspool.report.text import counted
-from unspool.reproduce.bench import Bench, record
+from unspool.reproduce.alone import Trained, accuracy, as_record, train_each, where_to_train
+from unspool.reproduce.bench import Bench
 from unspool.reproduce.corrupt import Kind, corrupt
 from unspool.reproduce.results import Record, read_rows
-from unspool.study import Row, Status, Trial
+from unspool.study import Trial
 from unspool.study.trial import Result
 
-#: Seconds between two lines about how training is getting on.
-EVERY = 15.0
 #: Ends the first part of the variants: ``features after training 30 %``.
 AFTER = "after training"
-
-
-@dataclass(frozen=True, eq=False)
-class _Trained:
-    """A network with the weights of its selected epoch, and how it got them."""
-
-    trial: Trial
-    model: nn.Module
-    result: Result
 
 
 def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
@@ -57,7 +45,7 @@ def run_after(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[st
         done = {setting for setting, count in whole.items() if count == how["seeds"] * len(names)}
         settings: dict[Any, list[Trial]] = {}
         for trial in own:
-            settings.setdefault(_record(trial, data, "", None).setting, []).append(trial)
+            settings.setdefault(_record(trial, data, "", how, None).setting, []).append(trial)
         missing = [some for setting, some in settings.items() if setting not in done]
         rows = [row for row in there if row.setting in settings.keys() & done and row.seed < how["seeds"]]
         if missing and not bench.place.stored:
@@ -79,53 +67,28 @@ def _variants(how: dict[str, Any]) -> list[tuple[Kind, int, str]]:
 
 def _tested(bench: Bench, data: Dataset, trials: Sequence[Trial], how: dict[str, Any]) -> list[Record]:
     """The seeds of one setting, trained and then damaged."""
-    where = bench.place.device or ("cuda" if torch.cuda.is_available() else "cpu")
     base = data.row_normalised() if trials[0].normalise_rows else data
-    nets: list[_Trained] = []
-    began = said_at = time.monotonic()
-    for count, trial in enumerate(trials):
-        if count and time.monotonic() - said_at > EVERY:
-            said_at = time.monotonic()
-            left = (said_at - began) / count * (len(trials) - count)
-            bench.say(f"  {count} of {counted(len(trials), 'network')}, about {left:.0f} s left")
-        try:
-            nets.append(_train(trial, base, where))
-        except Exception as problem:  # as in a study, what fails by itself leaves the others alone
-            said = f"{trial.name} on {data.name}: {type(problem).__name__}: {problem}"
-            bench.failed = list(dict.fromkeys([*bench.failed, said]))
-        else:
-            bench.trained += 1
+    nets = train_each(bench, base, trials)
     rows: list[Record] = []
     for kind, share, variant in _variants(how) if len(nets) == len(trials) else []:  # all seeds or none
         for draw in range(min(how["draws"], how["seeds"])):
-            provide = study.Provider(corrupt(base, kind, share / 100, draw), where)
+            provide = study.Provider(corrupt(base, kind, share / 100, draw), where_to_train(bench))
             mine = [net for net in nets if net.trial.seed % how["draws"] == draw]
-            rows += [_record(net.trial, data, variant, _score(net, provide)) for net in mine]
+            rows += [_record(net.trial, data, variant, how, _score(net, provide)) for net in mine]
     return rows
 
 
-def _train(trial: Trial, base: Dataset, where: str) -> _Trained:
-    member = study.Provider(base, where)(replace(trial, normalise_rows=False))
-    model = member.model.to(member.task.target.device)
-    run = train.fit(model, member.task, trial.plan)
-    if run.reason == "interrupted":  # a part of a training is no result
-        raise KeyboardInterrupt
-    best = run.best
-    result = Result(
-        best.epoch, len(run.history), best.train_loss, best.valid_loss, best.valid_score, best.test_score, run.reason, run.seconds
-    )  # fmt: skip
-    return _Trained(trial, model.eval(), result)
-
-
 @torch.no_grad()
-def _score(net: _Trained, provide: study.Provider) -> Result:
+def _score(net: Trained, provide: study.Provider) -> Result:
     """The result with the test score on other data; everything else is what it was in training."""
     task = provide(replace(net.trial, normalise_rows=False)).task
-    output = net.model(task.x, task.graph)[task.test]
-    return replace(net.result, test_score=float((output.argmax(-1) == task.target[task.test]).double().mean()))
+    return replace(net.result, test_score=accuracy(net.model(task.x, task.graph), task, task.test))
 
 
-def _record(trial: Trial, data: Dataset, variant: str, result: Result | None) -> Record:
-    nothing = Result(0, 0, 0.0, 0.0, 0.0, 0.0, "", 0.0)
-    row = Row("", 0, data.name, trial.describe(), Status.DONE, nothing if result is None else result, None, None, "")
-    return record("robust", data.name, "paper", variant, row)
+def _record(trial: Trial, data: Dataset, variant: str, how: dict[str, Any], result: Result | None) -> Record:
+    return drawn(as_record("robust", trial, data, variant, result), how["draws"])
+
+
+def drawn(row: Record, draws: int) -> Record:
+    """A row that says how many different damages its seeds saw; those of older files saw two, and do not say so."""
+    return replace(row, settings={**row.settings, "draws": draws})

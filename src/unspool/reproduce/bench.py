@@ -16,6 +16,7 @@ from unspool import datasets, study
 from unspool.datasets import Dataset
 from unspool.files import one_at_a_time
 from unspool.reproduce import machine
+from unspool.reproduce.measured import MEASURED, read_measured
 from unspool.reproduce.results import EXPERIMENTS, Record, Search, read_rows, read_searches, write, write_searches
 from unspool.reproduce.settings import Place, Scope
 from unspool.study import Progress, Row, Status, Store, Trial
@@ -26,6 +27,8 @@ from unspool.train.epochs import SMALL
 _DECAYED = {"first", "linear", "convolution", "gate"}
 #: Fewer epochs of all trials than this are done before a second process pays.
 _WORTHWHILE = 10_000
+#: Files of numbers that are not trials, by the experiment that writes them.
+_FILES = {"robust": ("damage",), "nonlinearity": ("nonlinearity",), "identity": ("identity",)}
 _ELSEWHERE = "give another folder with --out"
 #: Seconds between two looks at trials that other processes train.
 _WAIT = 1.0
@@ -137,6 +140,8 @@ class Bench:
             self.store.add(list(trials.values()), provide.name, provide.mark)
             self._train_all(f"{experiment} on {data.name}", trials, data, provide)
         ended = self._ended(provide.name)
+        if not self.place.stored and not trials.keys() <= ended.keys():
+            ended = self._ended()  # the same trial on the same data under another name
         pairs = [(item, ended.get(item.trial.key(provide.mark))) for item in items]
         self._note_failures(data.name, [row for _, row in pairs if row is not None])
         whole = _whole([(item, row is not None and row.result is not None) for item, row in pairs], self.place.stored)
@@ -156,7 +161,8 @@ class Bench:
                     self._run(left, data, count)
                 finally:  # what has ended counts, interrupted or not
                     self.trained += count.done
-            ended = self._ended(provide.name)
+            # Trap: a trial on the same data under another name is in the store, and under this name it never ends.
+            ended = self._ended(provide.name if count.done else None)
             left = [trial for key, trial in trials.items() if key not in ended]
             if left:  # others have them; those of a process that dies are free again
                 time.sleep(_WAIT)
@@ -172,7 +178,7 @@ class Bench:
             return trial
         return replace(trial, plan=replace(trial.plan, epochs=longest))
 
-    def _ended(self, name: str) -> dict[str, Row]:
+    def _ended(self, name: str | None = None) -> dict[str, Row]:
         return {row.key: row for row in self.store.rows(name) if row.status in (Status.DONE, Status.FAILED)}
 
     def _look(self, title: str, trials: Sequence[Trial], before: int) -> AbstractContextManager[Any]:
@@ -222,9 +228,13 @@ class Bench:
         how = self.scope.asked(experiment)
         rows = read_rows(self.place.results, experiment) if experiment in EXPERIMENTS else []
         rows = [row for row in rows if row.model in names and row.dataset in how["datasets"]]
+        if experiment == "depth":  # other depths stay beside these
+            rows = [row for row in rows if row.depth in how["depths"]]
+        there = [one for file in _FILES.get(experiment, ()) for one in read_measured(self.place.results, file)]
+        there = [one for one in there if one.model in names and one.dataset in how["datasets"]]
         long = [e for (data, model), e in networks.items() if model in names and data in how["datasets"]]
-        epochs = max([*(int(row.settings.get("epochs", 0)) for row in rows), *long], default=0)
-        seeds = max((row.seed + 1 for row in rows), default=0)
+        epochs = max([*(int(row.settings.get("epochs", 0)) for row in (*rows, *there)), *long], default=0)
+        seeds = max((row.seed + 1 for row in (*rows, *there)), default=0)
         if self.scope.longest is not None and epochs > self.scope.longest:
             raise ValueError(
                 f"{self.place.results} has {experiment} with {epochs} epochs, and a run of {self.scope.longest} would take its place; {_ELSEWHERE}"
@@ -236,7 +246,7 @@ class Bench:
 
     def timed(self, experiment: str) -> machine.Timer:
         """Counts seconds and trials of an experiment into ``machine.json``."""
-        if experiment not in (*EXPERIMENTS, "networks"):
+        if experiment not in (*EXPERIMENTS, *MEASURED, "networks"):
             raise ValueError(f"no experiment called {experiment!r}; there are {', '.join(EXPERIMENTS)}")
         return machine.Timer(self, experiment)
 
@@ -301,8 +311,10 @@ def _decay(decay: Mapping[str, float] | float) -> float | str:
     return decay_shown(decay) if not filled or filled >= _DECAYED else decay_words(decay)
 
 
-def _cell(one: Record | Search) -> tuple[str, ...]:
-    return (one.dataset, one.variant, one.model, one.preset)
+def _cell(one: Record | Search) -> tuple[Any, ...]:
+    """What is replaced as a whole; where depth is what changes, every depth by itself."""
+    depth = one.depth if isinstance(one, Record) and one.experiment == "depth" else None
+    return (one.dataset, one.variant, one.model, one.preset, depth)
 
 
 def _reason(name: str, problem: Exception) -> str:

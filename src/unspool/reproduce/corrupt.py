@@ -100,7 +100,8 @@ def _more_edges(data: Dataset, share: float, random: np.random.Generator) -> dic
     ends = random.integers(data.nodes, size=(many, 2))  # row by row, so that shares are nested
     ends[:, 1] = np.where(ends[:, 0] == ends[:, 1], (ends[:, 1] + 1) % data.nodes, ends[:, 1])
     new = torch.as_tensor(ends.T.copy(), device=data.edge_index.device)
-    changed: dict[str, Any] = {"edge_index": torch.cat([data.edge_index, new], 1).unique(dim=1)}
+    both = torch.cat([data.edge_index, new, new.flip(0)], 1)  # an edge runs both ways, whoever reads the list
+    changed: dict[str, Any] = {"edge_index": both.unique(dim=1)}
     if data.edge_weight is not None:
         raise ValueError(f"{data.name} has weighted edges; which weight a random edge has is not decided")
     return changed

@@ -12,9 +12,10 @@ from dataclasses import replace
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.claims import Answer, compare_cells, corrected
+from unspool.reproduce.recorded import settled
 from unspool.reproduce.results import Record
 from unspool.reproduce.settings import read_settings
-from unspool.reproduce.table2 import check_sets, chosen_settings
+from unspool.reproduce.table2 import check_sets
 from unspool.study import Trial
 from unspool.study.search.words import signature
 
@@ -33,7 +34,7 @@ def run_depth(bench: Bench) -> list[Record]:
             data = bench.data(name)
             if data is None:
                 continue
-            chosen = chosen_settings(bench, "depth", data, kinds, "paper", how["seeds"]).chosen
+            chosen = settled(bench, "depth", data, kinds, how["seeds"]).chosen
             deep = [at for trial in chosen.values() for at in deepened(trial, how["depths"])]
             items = [Item(replace(trial, seed=seed), "paper") for trial in deep for seed in range(how["seeds"])]
             rows = [done.record for done in bench.train("depth", data, items)]
@@ -99,6 +100,45 @@ def depth_answers(rows: Sequence[Record], model: str = "UGDGNN") -> list[Answer]
         if some is not None and more is not None:
             enough += compare_cells(f"{low} to {high} layers suffice for {model}", more, some, margin)
     return [*corrected(helps), *corrected(enough)]
+
+
+def smoothing_answers(rows: Sequence[Record]) -> list[Answer]:
+    """What is said of GCN and GCNII: the one *can severely degrade as the layer increases*, the other does not.
+
+    The shallowest and the deepest network that were run are compared, where the deepest has at least ``deep`` layers (``depth.toml``).
+    That GCNII does not degrade holds where the whole interval of what the shallow network has ahead lies below the margin.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> score = {("GCN", 2): 0.81, ("GCN", 32): 0.40, ("GCNII", 2): 0.80, ("GCNII", 32): 0.83}
+        >>> rows = [
+        ...     example_record(s, experiment="depth", model=m, depth=k, test_score=v + 0.001 * (s * k % 7))
+        ...     for (m, k), v in score.items() for s in range(5)
+        ... ]
+        >>> [(a.sentence, a.verdict.value) for a in smoothing_answers(rows)]
+        [('GCN degrades with depth', 'holds'), ('GCNII does not degrade with depth', 'holds'), ('GCNII is better than GCN at great depth', 'holds')]
+    """
+    how = read_settings("depth")
+    found = {(c.first.dataset, c.first.model, c.first.depth): c for c in by_depth(rows)}
+    degrades: list[Answer] = []
+    recovers: list[Answer] = []
+    better: list[Answer] = []
+    for name in dict.fromkeys(dataset for dataset, _, _ in found):
+        depths = {m: sorted(k for d, n, k in found if (d, n) == (name, m) and k) for m in ("GCN", "GCNII")}
+        ends = {
+            model: (found[name, model, some[0]], found[name, model, some[-1]])
+            for model, some in depths.items()
+            if some and some[-1] >= how["deep"] > some[0]
+        }
+        if "GCN" in ends:
+            degrades += compare_cells("GCN degrades with depth", *ends["GCN"])
+        if "GCNII" in ends:
+            recovers += compare_cells("GCNII does not degrade with depth", *ends["GCNII"], how["margin"] / 100)
+        both = sorted({k for k in depths["GCN"] if k >= how["deep"]} & set(depths["GCNII"]))
+        if both:
+            a, b = (found[name, model, both[-1]] for model in ("GCNII", "GCN"))
+            better += compare_cells("GCNII is better than GCN at great depth", a, b)
+    return [*corrected(degrades), *corrected(recovers), *corrected(better)]
 
 
 def _best(rows: Sequence[Record], low: int, high: int) -> Cell | None:

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from unspool.reproduce.measured import Measured
+
 #: The experiments that train, in the order of the paper and of what goes past it.
-EXPERIMENTS = ("table2", "readings", "depth", "robust", "grid", "heterophily")
+EXPERIMENTS = ("table2", "readings", "depth", "robust", "attacked", "grid", "heterophily")
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,9 @@ class Record:
     """One trial of an experiment: a row of its file.
 
     Attributes:
-        experiment: which one: ``table2``, ``readings``, ``depth``, ``robust``, ``grid`` or ``heterophily``.
+        experiment: which one: ``table2``, ``readings``, ``depth``, ``robust``, ``attacked``, ``grid`` or ``heterophily``.
         dataset: its name, in lower case.
-        variant: what was done to the data: nothing, ``features 30 %``, ``edges 20 %``, ...
+        variant: what was done to the data: nothing, ``features 30 %``, ``edges 20 %``, ``attacked 5 %``, ...
         model: the name of the class.
         preset: ``paper``, ``official``, ``tuned``, ``grid`` or ``default``; in ``readings`` the reading.
         depth: number of layers; None for models that have none.
@@ -100,6 +102,7 @@ class Results:
         rows: all trials, experiment by experiment.
         searches: how settings were found, where they were searched for.
         machine: hardware, versions, date, and for each experiment its seconds, trials and command.
+        measured: numbers that are not trials: of signals, of damaged and clean nodes apart, of norms and energies.
 
     Example:
         >>> Results([example_record()]).of("table2")[0].dataset
@@ -109,6 +112,7 @@ class Results:
     rows: list[Record]
     searches: list[Search] = field(default_factory=list[Search])
     machine: dict[str, Any] = field(default_factory=dict[str, Any])
+    measured: list[Measured] = field(default_factory=list[Measured])
 
     @property
     def experiments(self) -> tuple[str, ...]:

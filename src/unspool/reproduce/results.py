@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from unspool.files import write_whole
+from unspool.reproduce.measured import read_measured
 from unspool.reproduce.records import EXPERIMENTS, Record, Results, Search, example_record
 
 __all__ = [
@@ -116,14 +117,15 @@ def read(folder: str | os.PathLike[str]) -> Results:
     place = Path(folder)
     files = [place / f"{name}.csv" for name in EXPERIMENTS]
     here = [file for file in files if file.is_file()]
-    if not here:
+    measured = read_measured(place)
+    if not here and not measured:
         raise FileNotFoundError(f"no results in {place}; run `unspool reproduce table2` first, or name another folder")
     rows = [_record(cells, file) for file in here for cells in _lines(file, COLUMNS)]
-    if not rows:
+    if not rows and not measured:
         raise FileNotFoundError(
             f"the files in {place} have no rows; run `unspool reproduce table2` first, or name another folder"
         )
-    return Results(rows, read_searches(place), read_machine(place))
+    return Results(rows, read_searches(place), read_machine(place), measured)
 
 
 def read_rows(folder: str | os.PathLike[str], experiment: str) -> list[Record]:

@@ -1,8 +1,9 @@
 """Robustness: the ℓ2,1 fidelity against its ℓ2 twin on corrupted data.
 
 The paper argues from the objective that AirGNN, whose fidelity is a sum of row lengths and not of their squares, forgives rows
-that are far off. Here features and edges are corrupted, and models with the settings of Table 2 meet them: in training and testing
-alike, and after they have been trained on clean data (``after.py``).
+that are far off. The sentence is about long rows where the problem sees them: ``signals.py`` solves the problems themselves, and
+``damage.py`` damages rows behind the encoder. Here, and in ``after.py``, features are damaged in front of it, and edges are added: in
+training and testing alike, and after networks have been trained on clean data.
 """
 
 from __future__ import annotations
@@ -14,38 +15,46 @@ from dataclasses import replace
 from typing import Any
 
 from unspool.datasets import Dataset
-from unspool.reproduce.after import AFTER, run_after
+from unspool.reproduce.after import AFTER, drawn, run_after
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.claims import Answer, compare_cells, corrected
 from unspool.reproduce.corrupt import Kind, corrupt
+from unspool.reproduce.damage import run_damage
+from unspool.reproduce.recorded import settled
 from unspool.reproduce.results import Record
 from unspool.reproduce.settings import read_settings
-from unspool.reproduce.table2 import check_sets, chosen_settings
+from unspool.reproduce.signals import run_signals
+from unspool.reproduce.table2 import check_sets
 from unspool.study import Trial
 
 
 def run_robust(bench: Bench) -> list[Record]:
-    """Train on clean and on corrupted data, and keep the results in ``robust.csv``."""
+    """Run the parts that are asked for; rows of networks whose features were damaged go to ``robust.csv``, and are returned."""
     how = bench.scope.asked("robust")
     check_sets(how["datasets"])
     kept: list[Record] = []
     with bench.timed("robust"):
-        for name in how["datasets"]:
+        if "signals" in how["parts"]:
+            run_signals(bench)
+        if "damage" in how["parts"]:
+            run_damage(bench)
+        for name in how["datasets"] if {"always", "after"} & set(how["parts"]) else []:
             data = bench.data(name)
-            if data is None:
-                continue
-            found = chosen_settings(bench, "robust", data, bench.scope.kinds("robust"), "paper", how["seeds"])
-            chosen = found.chosen
-            trials = [*chosen.values(), *_converged(chosen, how)]
-            rows: list[Record] = []
-            for kind, share in variants(how) if "always" in how["when"] else []:
-                rows += _trained(bench, data, trials, kind, share, how)
-            bench.keep("robust", rows, found.searches)
-            kept += rows
-            if "after" in how["when"]:
-                kept += run_after(bench, data, trials, how)
+            if data is not None:
+                kept += _in_front(bench, data, how)
     return kept
+
+
+def _in_front(bench: Bench, data: Dataset, how: dict[str, Any]) -> list[Record]:
+    """Features damaged in front of the encoder, and edges added, on one data set."""
+    found = settled(bench, "robust", data, bench.scope.kinds("robust"), how["seeds"])
+    trials = [*found.chosen.values(), *_converged(found.chosen, how)]
+    rows: list[Record] = []
+    for kind, share in variants(how) if "always" in how["parts"] else []:
+        rows += _trained(bench, data, trials, kind, share, how)
+    bench.keep("robust", rows, found.searches)
+    return [*rows, *(run_after(bench, data, trials, how) if "after" in how["parts"] else [])]
 
 
 def variants(how: dict[str, Any]) -> list[tuple[Kind, int]]:
@@ -103,7 +112,8 @@ def _trained(
             done = bench.train("robust", corrupt(base, kind, share / 100, draw), items, variant(kind, share))
             # Rows were scaled before the damage, which the trial does not know.
             scaled = {"rows": "normalised"} if normalise else {}
-            rows += [replace(one.record, settings={**one.record.settings, **scaled}) for one in done]
+            told = [replace(one.record, settings={**one.record.settings, **scaled}) for one in done]
+            rows += [drawn(row, how["draws"]) for row in told]
     seeds = Counter((row.model, row.depth) for row in rows)  # a draw may be missing in a run that was cut off
     return [row for row in rows if seeds[row.model, row.depth] == how["seeds"]]
 
@@ -124,7 +134,7 @@ def robust_answers(rows: Sequence[Record]) -> list[Answer]:
         >>> [(answer.dataset, answer.verdict.value) for answer in robust_answers(rows)]
         [('cora (edges 50 %)', 'holds')]
     """
-    found = {(c.first.dataset, c.first.variant, c.first.model, c.first.depth): c for c in choose(rows, _BY)}
+    found = {(c.first.dataset, c.first.variant, c.first.model, c.first.depth): c for c in choose(rows, BY)}
     answers: list[Answer] = []
     for robust, depth, twin in read_settings("robust")["pairs"]:
         sentence = f"{robust}{f' of depth {depth}' if depth else ''} loses less than {twin}"
@@ -135,7 +145,7 @@ def robust_answers(rows: Sequence[Record]) -> list[Answer]:
             for cell in some:
                 if (AFTER in cell.first.variant) is not after or cell.first.variant == _clean(cell.first.variant):
                     continue
-                a, b = _lost(cell, found, robust), _lost_by(cell, found, twin)
+                a, b = lost(cell, found, robust), lost_by(cell, found, twin)
                 each += compare_cells(words, a, b) if a is not None and b is not None else []
             answers += corrected(each)
     return answers
@@ -151,7 +161,8 @@ def _clean(variant: str) -> str:
     return f"{variant.partition(AFTER)[0]}{AFTER} 0 %" if AFTER in variant else ""
 
 
-_BY = ("dataset", "variant", "model", "depth")
+#: What tells the cells of damaged data apart.
+BY = ("dataset", "variant", "model", "depth")
 
 
 def _is_depth(cell: Cell, depth: int) -> bool:
@@ -159,13 +170,14 @@ def _is_depth(cell: Cell, depth: int) -> bool:
     return cell.first.depth == depth if depth else cell.first.depth != converged
 
 
-def _lost_by(cell: Cell, found: dict[Any, Cell], twin: str) -> Cell | None:
+def lost_by(cell: Cell, found: dict[Any, Cell], twin: str) -> Cell | None:
+    """The same of another model on the same data."""
     there = (cell.first.dataset, cell.first.variant, twin)
     other = next((c for key, c in found.items() if key[:3] == there), None)
-    return None if other is None else _lost(other, found, twin)
+    return None if other is None else lost(other, found, twin)
 
 
-def _lost(cell: Cell, found: dict[Any, Cell], model: str) -> Cell | None:
+def lost(cell: Cell, found: dict[Any, Cell], model: str) -> Cell | None:
     """The cell with differences to clean data in the place of test scores, seed by seed."""
     clean = found.get((cell.first.dataset, _clean(cell.first.variant), model, cell.first.depth))
     if clean is None:

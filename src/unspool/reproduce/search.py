@@ -173,14 +173,25 @@ def _seeded(item: Item, seed: int) -> Item:
 
 def _search(cell: Cell, one: Candidates, settings: int, trials: int) -> Search:
     row = cell.first
-    plain = {"rate": row.rate, "decay": row.decay, "dropout": row.dropout, "depth": row.depth}
-    held = {**row.settings, **{name: value for name, value in plain.items() if value is not None}}
-    chosen = {name: held[name] for name in one.space if name in held}
+    chosen = chosen_values(row, one.space)
     space = {name: list(values) for name, values in one.space.items()}
     return Search(
         row.experiment, row.dataset, row.variant, row.model, row.preset, settings, trials, space, chosen,
         cell.valid.mean, len(cell.rows),
     )  # fmt: skip
+
+
+def chosen_values(row: Record, space: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a space in one setting, by name.
+
+    Example:
+        >>> from unspool.reproduce.results import example_record
+        >>> chosen_values(example_record(), {"rate": [0.01, 0.05], "hidden": [64]})
+        {'rate': 0.01, 'hidden': 64}
+    """
+    plain = {"rate": row.rate, "decay": row.decay, "dropout": row.dropout, "depth": row.depth}
+    held = {**row.settings, **{name: value for name, value in plain.items() if value is not None}}
+    return {name: held[name] for name in space if name in held}
 
 
 def meant(model: type[nn.Module], name: str, value: Any) -> Any:

@@ -12,7 +12,11 @@ from typing import Any
 from unspool import models
 from unspool.datasets.sources import key_of
 from unspool.models import Model
+from unspool.reproduce.rectified import WithNonNegative, WithoutNonNegative
 from unspool.reproduce.twins import LearntRows, LearntSquares
+
+#: Models of experiments, which the library does not offer.
+OURS: tuple[type[Model], ...] = (LearntSquares, LearntRows, WithNonNegative, WithoutNonNegative)
 
 
 def read_settings(name: str) -> dict[str, Any]:
@@ -43,6 +47,8 @@ class Scope:
         models, datasets: names; all of the experiment when empty.
         most: so many settings of each search, drawn from all of them.
         pace: full or quick.
+        depths: numbers of layers, where depth is what changes.
+        parts: parts of an experiment that has several; all of them when empty.
 
     Example:
         >>> Scope(pace=Pace.QUICK).asked("depth")["datasets"]
@@ -57,6 +63,8 @@ class Scope:
     datasets: tuple[str, ...] = ()
     most: int | None = None
     pace: Pace = Pace.FULL
+    depths: tuple[int, ...] = ()
+    parts: tuple[str, ...] = ()
 
     def asked(self, experiment: str) -> dict[str, Any]:
         """The settings of an experiment, with what was asked for in their place."""
@@ -67,6 +75,13 @@ class Scope:
             held["seeds"] = self.seeds
         if self.datasets:
             held["datasets"] = [key_of(name) for name in self.datasets]
+        if self.depths:
+            held["depths"] = list(self.depths)
+        if self.parts and "parts" in held:
+            unknown = next((part for part in self.parts if part not in held["parts"]), None)
+            if unknown is not None:
+                raise ValueError(f"{experiment} has no part {unknown!r}; there are {', '.join(held['parts'])}")
+            held["parts"] = list(self.parts)
         return held
 
     def usual_seeds(self, experiment: str) -> int:
@@ -103,9 +118,9 @@ def model_named(name: str) -> type[Model]:
         >>> model_named("gat")
         Traceback (most recent call last):
             ...
-        ValueError: no model 'gat'; there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, ..., MLP, LearntSquares, LearntRows
+        ValueError: no model 'gat'; there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, ..., MLP, LearntSquares, ...
     """
-    known = {kind.__name__.lower(): kind for kind in (*models.MODELS, LearntSquares, LearntRows)}
+    known = {kind.__name__.lower(): kind for kind in (*models.MODELS, *OURS)}
     if name.lower() not in known:
         raise ValueError(f"no model {name!r}; there are {', '.join(kind.__name__ for kind in known.values())}")
     return known[name.lower()]

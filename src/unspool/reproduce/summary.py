@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unspool.models import has_preset
 from unspool.models import preset as preset_of
 from unspool.models.preset_tables import ACCURACY, DATASETS, printed_accuracy
 from unspool.reproduce.causes import Cause, causes_of
@@ -65,8 +66,8 @@ def is_cut(row: Record) -> bool:
 
 
 def whole(row: Record) -> int:
-    """How many epochs the preset of a trial has."""
-    if row.preset not in ("paper", "official"):
+    """How many epochs the preset of a trial has; on sets without one, those of the searches."""
+    if row.preset not in ("paper", "official") or not has_preset(row.dataset):
         return int(read_settings("tuned")["fixed"]["epochs"])
     return preset_of(model_named(row.model), row.dataset, row.preset).epochs
 
