@@ -95,7 +95,7 @@ def heavy(nodes: int) -> Graph:
     index = torch.cat([ring, torch.tensor([[0], [0]])], dim=1)
     weights = torch.ones(nodes + 1, dtype=torch.float64)
     weights[-1] = 10.0 * nodes**2
-    return Graph.from_edges(index, nodes=nodes, weights=weights, symmetrise=True).to(torch.float64)
+    return Graph.from_edges(index, nodes=nodes, weights=weights, directed=False).to(torch.float64)
 
 
 def grown(x: Tensor, node: int, length: float) -> Tensor:
