@@ -170,15 +170,26 @@ def test_trials_stack(graph, x):
             assert torch.allclose(stack[i], alone, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["appnp", "gpr", "general", "nesterov", "chebyshev", "inverse", "gcn", "air"])
+@pytest.mark.parametrize("name", ["appnp", "gpr", "general", "nesterov", "chebyshev", "inverse", "gcn", "air", "edges"])
 def test_compiles_whole(name, graph, x):
     net = networks()[name].double()
     torch._dynamo.reset()
     compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
     leaf = x.clone().requires_grad_()
-    expected = torch.autograd.grad(net(leaf, graph).square().sum(), [leaf, *net.parameters()])
+    # On a graph that nothing has been asked of yet: not even its incidence matrix is there.
     result = torch.autograd.grad(compiled(leaf, graph).square().sum(), [leaf, *net.parameters()])
+    expected = torch.autograd.grad(net(leaf, graph).square().sum(), [leaf, *net.parameters()])
     assert all(torch.allclose(a, b, atol=1e-10) for a, b in zip(result, expected, strict=True))
+
+
+def test_compiled_code_takes_each_graphs_own_incidence_matrix(graph, x):
+    net = us.unroll(us.Fidelity(0.3) + us.EdgeSmoothness(torch.ones(17)), us.GradientDescent(step=0.2), depth=2)
+    torch._dynamo.reset()
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
+    for seed in range(3):
+        order = torch.randperm(graph.nodes, generator=torch.Generator().manual_seed(seed))
+        result = compiled(x, us.graph.permuted(graph, order))
+        assert torch.allclose(result, net(x, us.graph.permuted(graph, order)), atol=1e-12)
 
 
 def test_state_dict_and_copies(graph, x):

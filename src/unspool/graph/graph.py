@@ -252,9 +252,7 @@ class Graph:
         """
         if self.smoother is self.operator and self.scale == 1.0:
             return self
-        why = (
-            _NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian
-        )  # I − A is not BᵀB: there is no such B
+        why = _NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian  # there is no B for I − A
         return _replaced(self, smoother=self.operator, scale=1.0, _exact_smoother=self._exact, _no_laplacian=why)
 
     # -- using -----------------------------------------------------------------------------------------------------
@@ -312,7 +310,9 @@ class Graph:
                 ...
             unspool.refusal.Refusal: this graph is directed, so no Laplacian BᵀB exists ...
         """
-        return self._incidence
+        from unspool.graph.incidence import kept_incidence
+
+        return kept_incidence(self)
 
     @functools.cached_property
     def _incidence(self) -> Operator:
