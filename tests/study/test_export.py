@@ -47,9 +47,25 @@ def test_csv_round_trip(tmp_path):
         "0.0005",
     )
     assert (read[1]["sizes"], read[1]["name"], read[1]["valid_score"]) == ("[64, 32]", 'a "b", c\n日本', "")
-    assert read[2]["message"] == "=1+1 out of memory"
+    assert read[2]["message"] == "'=1+1 out of memory"
     assert math.isnan(float(read[3]["test_score"]))
     assert [p.name for p in tmp_path.iterdir()] == ["study.csv"]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r=", "\n=", "＝"])
+def test_no_cell_is_a_formula(tmp_path, start):
+    evil = f"{start}HYPERLINK(1)"
+    row = rows()[0]
+    told = row.described | {"settings": {"dropout": -0.25, evil: evil, "sizes": [-1, 2]}, "model": evil, "preset": evil}
+    result = replace(row.result, train_loss=-1.5, reason=evil)
+    strange = replace(row, data=evil, message=evil, described=told, result=result)
+    with export([strange], tmp_path / "study.csv").open(newline="", encoding="utf-8") as text:
+        (read,) = csv.DictReader(text)
+    for name in ("data", "model", "preset", "message", "reason", f"'{evil}"):
+        assert read[name] == f"'{evil}"
+    assert (read["dropout"], read["train_loss"]) == ("-0.25", "-1.5")
+    assert not any(cell.startswith(("=", "+", "@", "\t", "\r", "\n", "＝")) for cell in (*read, *read.values()))
+    assert json.loads(export([strange], tmp_path / "study.json").read_text())[0]["data"] == evil
 
 
 def test_parquet_round_trip(tmp_path):

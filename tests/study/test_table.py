@@ -10,6 +10,8 @@ import pytest
 import unspool as us
 from unspool.refusal import Refusal
 from unspool.study.results.best import Measure, Sample
+from unspool.study.results.compare import compare
+from unspool.study.results.importance import importance
 from unspool.study.results.table import Table, example_table
 from unspool.study.store import Row, Status
 from unspool.study.trial import Result, Trial
@@ -261,3 +263,20 @@ def test_ten_thousand_trials_take_no_time():
         for n in range(10_000)
     ]
     assert len(Table.of(rows).leaders(1000)) == 1000
+
+
+def test_names_from_files_steer_no_terminal():
+    evil = "x\x1b[2Jy\u202e"
+    given = example_table(seeds=4).rows
+    told = [row.described | {"model": f"{row.described['model']}{evil}"} for row in given]
+    rows = [
+        replace(r, data=evil, described=d | {"settings": {evil: r.described["settings"]["dropout"], "kind": evil}})
+        for r, d in zip(given, told, strict=True)
+    ]
+    table = Table.of(
+        [*rows, replace(rows[0], key="failed", number=99, result=None, status=Status.FAILED, message=evil)]
+    )
+    names = [best.model for best in table.best_each("model")]
+    for thing in (table, table.best(), compare(table, *names), importance(table)):
+        assert "[2J" in str(thing)
+        assert not set(str(thing)) & {"\x1b", "\u202e"}

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from unspool.study.results.export import shown, spread
+from unspool.text import printable
 
 
 class Measure(Enum):
@@ -142,7 +143,7 @@ class Best:
         if self.test.finite:
             numbers += f", test {spread(self.test.mean, self.test.std, self.score)}"
         many = f"{self.n} {self.over[0] if len(self.over) == 1 else 'trial'}{'s'[: self.n > 1]}"
-        return f"{what}: {numbers} over {many}" + (f" ({self.note})" if self.note else "")
+        return printable(f"{what}: {numbers} over {many}" + (f" ({self.note})" if self.note else ""))
 
 
 def aligned(names: Sequence[str], groups: Sequence[Best]) -> list[str]:

@@ -16,6 +16,7 @@ from unspool.refusal import Refusal
 from unspool.study.results.best import Best
 from unspool.study.results.export import shown
 from unspool.study.results.table import Table
+from unspool.text import printable
 
 #: Fewer pairs than this give bootstrap intervals that are too narrow.
 FEW = 6
@@ -105,7 +106,7 @@ class Comparison:
         if self.n < FEW:
             parts[1] += f" (rough: {self.n} pairs are few)"
         parts += [f"effect size {self.effect:.2g}"] if math.isfinite(self.effect) else []
-        return "; ".join([*parts, self.note] if self.note else parts)
+        return printable("; ".join([*parts, self.note] if self.note else parts))
 
 
 def compare(

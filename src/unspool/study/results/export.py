@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from unspool.files import write_whole
 from unspool.study.store import Row
+from unspool.text import printable
 
 if TYPE_CHECKING:
     from unspool.study.results.table import Table
@@ -34,6 +35,9 @@ TRIAL = (
 )  # fmt: skip
 
 ENDINGS = (".csv", ".parquet", ".json", ".jsonl")
+
+#: How formulas begin, in full width too; some programs drop a tab or a line break before them.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def settings_of(row: Row) -> dict[str, Any]:
@@ -153,7 +157,7 @@ def shown(value: Any) -> str:
         return "–"
     if isinstance(value, tuple):
         return " ".join(shown(v) for v in value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else printable(str(value))
 
 
 def spread(mean: float, std: float, score: str) -> str:
@@ -185,7 +189,7 @@ def order(value: Any) -> tuple[int, float, str]:
 def export(what: Table | Iterable[Row], path: str | os.PathLike[str]) -> Path:
     """Write every trial as one flat row, finished or not, whole or not at all.
 
-    ``.csv`` has empty cells where nothing is; ``.parquet`` keeps types; ``.json`` is one list of objects, ``.jsonl`` one
+    ``.csv`` has empty cells where nothing is, and an apostrophe before text that a spreadsheet would take for a formula; ``.parquet`` keeps types; ``.json`` is one list of objects, ``.jsonl`` one
     object per line. Numbers keep all digits. Decay by group has a column for each group beside the common ``decay``.
 
     Args:
@@ -246,11 +250,23 @@ def _held(value: Any) -> Any:
 
 
 def _csv(columns: Mapping[str, Sequence[Any]]) -> str:
+    cells = ([_harmless(v) if isinstance(v, str) else _cell(v) for v in values] for values in columns.values())
+    rows = [[_harmless(name) for name in columns], *(list(row) for row in zip(*cells, strict=True))]
+    # Trap: Python puts no quotes around a carriage return, which other readers take for the end of a row.
+    odd = any("\r" in cell for row in rows for cell in row)
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*([_cell(v) for v in values] for values in columns.values()), strict=True))
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL).writerows(rows)
     return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    """Text that no spreadsheet takes for a formula; numbers are no text, and keep their signs.
+
+    Example:
+        >>> _harmless("=1+1"), _harmless("a=1")
+        ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _cell(value: Any) -> str:

@@ -17,6 +17,7 @@ from unspool.refusal import Refusal
 from unspool.study.results.best import Best, Measure, measure
 from unspool.study.results.export import order
 from unspool.study.results.table import Table
+from unspool.text import printable
 
 #: A number with more values than this is continuous: the one-way method cuts it at its quartiles.
 MANY = 8
@@ -84,7 +85,7 @@ class Importance:
         lines = [
             f"{name.ljust(wide)}    {('█' * round(28 * share)).ljust(28)} {100 * share:.0f} %" for name, share in bars
         ]
-        return "\n".join([head, *lines, *([f"({self.note})"] if self.note else [])])
+        return printable("\n".join([head, *lines, *([f"({self.note})"] if self.note else [])]))
 
 
 def importance(

@@ -13,6 +13,7 @@ from unspool.study.results.best import Best, Measure, Sample, aligned, measure
 from unspool.study.results.export import RESULTS, order, results_of, score_of, shown, told_apart
 from unspool.study.store import Row, Status
 from unspool.study.trial import Result
+from unspool.text import printable
 
 #: So many groups of a dataset are printed.
 SHOWN = 10
@@ -191,7 +192,7 @@ class Table:
             head += part._failures()
             foot = [f"({'; '.join(notes)})"] if notes else []
             texts.append("\n".join([head, *aligned(names, ranked[:SHOWN]), *foot]))
-        return "\n\n".join(texts) if texts else "no trials"
+        return printable("\n\n".join(texts)) if texts else "no trials"
 
     def _parts(self, *names: str) -> list[Table]:
         """One table for each combination of values, in order of appearance."""

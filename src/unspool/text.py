@@ -1,0 +1,28 @@
+"""Text that came from files, made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+
+#: Characters that change the order in which a terminal shows text, so that a name can pretend to be another.
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+#: Control characters, separators of lines and paragraphs, and halves of characters (a file name that is not UTF-8).
+_HIDDEN = frozenset({"Cc", "Zl", "Zp", "Cs"})
+
+
+def printable(text: str) -> str:
+    r"""The same text with everything that would steer a terminal written out; line feeds and tabs stay.
+
+    The escapes are those of JSON, so that JSON lines stay JSON.
+
+    Example:
+        >>> print(printable("age\x1b[2J, α‖H−X‖²"))
+        age\u001b[2J, α‖H−X‖²
+    """
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(sign if _plain(sign) else f"\\u{ord(sign):04x}" for sign in text)
+
+
+def _plain(sign: str) -> bool:
+    return sign in "\n\t" or (unicodedata.category(sign) not in _HIDDEN and sign not in _TURNING)
