@@ -75,6 +75,33 @@ def test_its_minimiser_is_found_or_said_not_to_exist(graph, objective, random):
     assert torch.allclose(us.minimise(objective, x, graph), expected, atol=1e-7)
 
 
+class Known(us.SmoothTerm):
+    """Reads off the input where it is known."""
+
+    quadratic = True
+
+    def value(self, h, given):
+        return ((given.x != 0) * (h - given.x).square()).sum((-2, -1))
+
+    def gradient(self, h, given):
+        return 2 * (given.x != 0) * (h - given.x)
+
+    def lipschitz(self, given):
+        return 2.0
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_the_sum_is_judged_at_the_input_at_hand(graph, x, size):
+    x = size * x
+    x[::3] = 0
+    objective = Known() + us.Smoothness(0.5)
+    h = us.minimise(objective, x, graph)
+    assert float(objective.gradient(h, x, graph).norm()) < 1e-7 * float(x.norm())
+    assert us.minimise(objective, torch.stack([x, 2 * x]), graph).shape == (2, *x.shape)
+    with pytest.raises(us.Refusal, match="not strictly convex"):
+        us.minimise(objective, torch.stack([x, 0 * x]), graph)
+
+
 @pytest.mark.parametrize("nodes", [6, 400])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_part_without_any_known_value_has_no_unique_minimiser(nodes, dtype):

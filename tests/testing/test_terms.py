@@ -192,6 +192,32 @@ def test_other_false_claims_are_found(term, words):
         us.testing.check_term(term)
 
 
+class Coupled(us.RowSparse):
+    separable = True
+
+
+class NotAnInterval(us.Sparse):
+    interval = True
+
+
+class Mentions(us.Fidelity):
+    uses_input = False
+
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        (Coupled(0.4), "acts on every entry alone"),
+        (NotAnInterval(0.4), "is an interval"),
+        (Mentions(0.4), "does not mention X"),
+    ],
+    ids=lambda v: getattr(v, "name", None),
+)
+def test_false_flags_are_found(term, words):
+    with pytest.raises(us.testing.LawBroken, match=words):
+        us.testing.check_term(term)
+
+
 class Masked(us.Fidelity):
     """A value of its own over its parent's stencil."""
 

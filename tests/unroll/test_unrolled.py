@@ -48,6 +48,13 @@ def networks():
     }
 
 
+class HalfWay(us.Exact):
+    """Half of the way to the minimiser, were it ever asked."""
+
+    def advance(self, state, problem):
+        return (0.5 * state[0] + 0.5 * super().advance(state, problem)[0],)
+
+
 class TwiceSmooth(us.SmoothTerm):
     """‖L H‖², a quadratic of the Laplacian that has no stencil."""
 
@@ -228,6 +235,7 @@ def test_bfloat16_signals(x):
         (lambda o: us.unroll(o, us.GradientDescent(), depth=2.5), "whole number"),
         (lambda o: us.unroll(o, us.Exact(), depth=3), "leave it out"),
         (lambda o: us.unroll(o, us.Exact(), adjoint=us.Stored()), "use adjoint=Implicit"),
+        (lambda o: us.unroll(o, HalfWay()), "HalfWay writes an advance of its own"),
         (
             lambda o: us.unroll(o + us.Sparse(0.1), us.ProximalGradient(), 3, adjoint=us.Polynomial()),
             "cannot lower: Sparse is not quadratic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -54,13 +55,18 @@ def _hessian(objective: Objective, rest: list[Any], given: Given) -> tuple[Calla
     stencil = objective.stencil(given)
     plain = Stencil(stencil.own, stencil.laplacian)
     widths = [t.shape[-1] for t in (plain.own, plain.laplacian) if isinstance(t, Tensor) and t.ndim > 0]
-    zero = given.x.new_zeros(given.graph.nodes, max(widths, default=given.x.shape[-1]))
-    # With X = 0 a gradient is linear but for a constant: subtracting a large one would cost the digits of small vectors.
-    still = Given(zero, given.graph, given.values, given.step)
-    constant = sum(term.gradient(zero, still) for term in rest)
+    if (
+        max(widths, default=given.x.shape[-1]) != given.x.shape[-1]
+    ):  # asked without a signal: as wide as the metrics are
+        given = replace(given, x=given.x.new_zeros(given.graph.nodes, max(widths)))
+    zero = torch.zeros_like(given.x)
+    constant = sum(term.gradient(zero, given) for term in rest)
+    # Asked far out, where subtracting what does not depend on H costs no digits.
+    far = 1e3 * (1.0 + float(torch.as_tensor(constant).abs().max()))
 
     def apply(u: Tensor) -> Tensor:
-        return stencil_gradient(plain, u, still) + sum(term.gradient(u, still) for term in rest) - constant
+        bent = sum(term.gradient(u * far, given) for term in rest) - constant
+        return stencil_gradient(plain, u, given) + bent / far
 
     return apply, zero
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
-from unspool.algorithm.algorithm import State, check_fit, handled_kinds
+from unspool.algorithm.algorithm import State, begun, check_fit, handled_kinds
 from unspool.graph import Graph, permuted
 from unspool.objective import Fidelity, Given, Kind, Learnable, Objective, Smoothness, Sparse, Symmetric, as_objective
 from unspool.testing.laws import random_signal, relative, require, small_graph
@@ -105,13 +105,13 @@ def example_network(depth: int = 5, features: int = 3) -> Unrolled:
 def _run(
     algorithm: Algorithm, objective: Objective, x: Tensor, graph: Graph, start: Tensor, steps: int
 ) -> list[Tensor]:
-    state: State = algorithm.begin(start)
+    state: State = begun(algorithm, start)
     path = [start]
     for k in range(1, steps + 1):
         plain = Problem(objective, Given(x, graph), k)
         step = None if isinstance(algorithm, Exact) else algorithm.step_size(plain)
         state = algorithm.advance(state, Problem(objective, Given(x, graph, step=step), k))
-        path.append(state[0])
+        path.append(state[0].clone())
         if k > 3 and relative(path[-1], path[-2]) < 1e-14:
             break
     return path

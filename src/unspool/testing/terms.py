@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -28,7 +29,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     * smooth: the gradient is autograd's, in a stack too; its Lipschitz constant holds; a quadratic term's gradient is
       affine, and its stencil reproduces it.
     * proximable: the proximal operator beats random competitors, is firmly non-expansive, and has finite gradients,
-      at kinks too.
+      at kinks too; it acts entry by entry if the term is ``separable``, and is a projection if it is an ``interval``.
 
     Args:
         term: the term, shipped or one's own.
@@ -53,6 +54,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     except Refusal as refusal:
         raise LawBroken(str(refusal)) from None
     _check_value(term, h, given)
+    _check_input(term, h, given, generator)
     if term.is_convex(given):
         _check_chords(term, given, generator)
     if isinstance(term, SmoothTerm):
@@ -62,6 +64,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
         for step in (0.1, 1.0, 3.0):
             _check_prox(term, 2 * h, step, given, generator)
         _check_kinks(term, given)
+        _check_flags(term, given, generator)
 
 
 def _points(given: Given, generator: torch.Generator) -> Iterator[tuple[float, Tensor]]:
@@ -69,6 +72,14 @@ def _points(given: Given, generator: torch.Generator) -> Iterator[tuple[float, T
     for size in SIZES:
         for centre in (torch.zeros_like(given.x), given.x):
             yield size, centre + size * random_signal(given.graph, given.x.shape[-1], generator)
+
+
+def _check_input(term: Term, h: Tensor, given: Given, generator: torch.Generator) -> None:
+    other = replace(given, x=random_signal(given.graph, given.x.shape[-1], generator))
+    one, two = float(term.value(h, given)), float(term.value(h, other))
+    require(
+        term.uses_input or one == two, f"{term.name}.uses_input says that it does not mention X, but its value does"
+    )
 
 
 def _check_value(term: Term, h: Tensor, given: Given) -> None:
@@ -204,3 +215,23 @@ def _check_kinks(term: ProximableTerm, given: Given) -> None:
         leaf = point.requires_grad_()
         (slope,) = torch.autograd.grad(term.prox(leaf, 0.5, given).sum(), leaf)
         require(bool(torch.isfinite(slope).all()), f"{term.name}.prox has a gradient that is not finite at {name}")
+
+
+def _check_flags(term: ProximableTerm, given: Given, generator: torch.Generator) -> None:
+    """What a term says of itself decides which terms may stand beside it."""
+    for size, v in _points(given, generator):
+        at = int(torch.randint(v.numel(), (), generator=generator))
+        moved = v.flatten().index_add(0, torch.tensor([at]), torch.tensor([size], dtype=v.dtype)).view(v.shape)
+        change = (term.prox(moved, 0.5, given) - term.prox(v, 0.5, given)).flatten()
+        change[at] = 0
+        spread = float(change.abs().max())
+        require(
+            not (term.separable or term.interval) or spread <= 1e-9 * (1 + size),
+            f"{term.name} says that it acts on every entry alone, but its prox moves others by {spread:.1e}; set separable = False",
+        )
+        there = term.prox(v, 0.5, given)
+        again = relative(term.prox(there, 2.0, given), there)
+        require(
+            not term.interval or again <= 1e-9,
+            f"{term.name} says that it is an interval, but its prox is not a projection (off by {again:.1e}); set interval = False",
+        )

@@ -119,7 +119,7 @@ def _lowered(
 @functools.cache
 def _small() -> Graph:
     """Five nodes with five different frequencies."""
-    with torch.device("cpu"):
+    with torch.device("cpu"), torch.inference_mode(False):  # what is remembered must be of use later, too
         return path(5).to(torch.float64)
 
 

@@ -211,6 +211,11 @@ class Unrolled(nn.Module):
 
     def _chosen_adjoint(self, adjoint: Adjoint | None) -> Adjoint:
         if isinstance(self.algorithm, Exact):
+            if type(self.algorithm).advance is not Exact.advance:
+                raise Refusal(
+                    f"{self.algorithm.name} writes an advance of its own, but Exact jumps to the minimiser without steps; "
+                    "inherit from Algorithm"
+                )
             if adjoint is not None and not isinstance(adjoint, Implicit):
                 raise Refusal(f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()")
             adjoint = adjoint or Implicit(self.algorithm.tolerance, self.algorithm.limit)
