@@ -102,9 +102,10 @@ def test_pictures_have_letters_and_a_sentence(tree):
 def test_what_was_not_run_is_said_with_the_command(tmp_path):
     write(tmp_path, "table2", [example_record(seed) for seed in range(3)])
     text = page(Findings(read(tmp_path), [], [])).markdown()
-    for name in ("depth", "robust", "heterophily", "grid"):
+    for name in ("depth", "robust", "attacked", "nonlinearity", "identity", "heterophily", "grid"):
         assert f"unspool reproduce {name}" in text
-    assert "Of 48 cells, 47 were not run" in text
+    assert "1 of the 56 cells of Table 2" in text
+    assert "ArXiv's 8 need features that are not at hand; 47 were not run" in text.replace("\\", "")
     assert "no machine.json" in text.replace("\\", "")
     assert HOW.split(".")[0] in text
 

@@ -6,7 +6,7 @@ import torch
 import unspool as us
 from unspool.refusal import Refusal
 from unspool.reproduce.cells import choose
-from unspool.reproduce.page_causes import cause_of
+from unspool.reproduce.page_causes import cause_of, surpassed
 from unspool.reproduce.page_cells import Standing, gap, standing
 from unspool.reproduce.page_curves import damage, depth, robust
 from unspool.reproduce.page_descent import Descent, along
@@ -14,6 +14,7 @@ from unspool.reproduce.page_lines import LOOKS, look
 from unspool.reproduce.page_others import ranked
 from unspool.reproduce.page_table2 import misses
 from unspool.reproduce.results import example_record
+from unspool.reproduce.settings import OURS, read_settings
 
 
 def cell(score, **changes):
@@ -61,7 +62,7 @@ def test_only_misses_are_listed_and_their_causes_told():
 
 
 def test_every_model_has_a_look_of_its_own():
-    assert set(LOOKS) == {kind.__name__ for kind in us.models.MODELS} | {"LearntRows", "LearntSquares"}
+    assert set(LOOKS) == {kind.__name__ for kind in (*us.models.MODELS, *OURS)}
     assert len(set(LOOKS.values())) == len(LOOKS)
     assert look("AirGNN, 64 layers") != look("AirGNN")
 
@@ -134,3 +135,18 @@ def test_a_robust_model_is_drawn_beside_its_twin():
     assert others
     assert all("GCN" in label.partition('"')[0] and "MLP" not in label.partition('"')[0] for label in others)
     assert "MLP" in text  # in the numbers
+
+
+def test_numbers_from_memory_never_stand_without_the_word():
+    published = read_settings("published")
+    assert set(published) == set(us.models.preset_tables.DATASETS)
+    for name in ("cs", "physics"):  # GRAND's, which nobody has read again
+        assert published[name]["best"] > published[name]["family"]
+        assert published[name]["who"].startswith("GRAND, from memory")
+    for one in published.values():
+        assert one["best"] >= one["family"]
+        assert all(word not in one["who"] or "from memory" in one["who"] for word in ("GRAND+",))
+    rows = [example_record(seed, preset="tuned", dataset="cs", test_score=0.9288) for seed in range(2)]
+    text = "\n".join(block.markdown() for block in surpassed(rows))
+    assert "92.90<br>GRAND, from memory" in text
+    assert "−0.02" in text

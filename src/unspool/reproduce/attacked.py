@@ -30,9 +30,10 @@ def run_attacked(bench: Bench) -> list[Record]:
     kept: list[Record] = []
     with bench.timed("attacked"):
         for name in how["datasets"]:
-            rows = [row for strength in how["strengths"] for row in _one(bench, name, strength, how["seeds"])]
-            bench.keep("attacked", rows)
-            kept += rows
+            for strength in how["strengths"]:
+                rows = _one(bench, name, strength, how["seeds"])
+                bench.keep("attacked", rows)
+                kept += rows
     return kept
 
 

@@ -16,7 +16,8 @@ from unspool.report.latex import PREAMBLE, latex_table
 from unspool.report.text import counted
 from unspool.reproduce.networks import Network
 from unspool.reproduce.page_causes import causes_in, surpassed
-from unspool.reproduce.page_curves import depth, robust
+from unspool.reproduce.page_curves import attacked, depth, robust
+from unspool.reproduce.page_measured import damaged_networks, outlying_signals, sentences
 from unspool.reproduce.page_models import networks, trained
 from unspool.reproduce.page_others import heterophily, machine, searches
 from unspool.reproduce.page_readings import readings
@@ -102,7 +103,11 @@ def page(found: Findings) -> Page:
         ("Beyond the paper: our best against published numbers", surpassed(results.of("table2"))),
         ("The paper's grid, searched whole", whole_grid(results.of("grid"))),
         ("Figure 1: accuracy by depth", depth(results.of("depth"))),
-        ("Robustness against damaged data", robust(results.of("robust"))),
+        ("Robustness: outliers in raw signals", outlying_signals(results.measured)),
+        ("Robustness: outliers behind the encoder, and random edges", damaged_networks(results.measured)),
+        ("Robustness: features damaged in front of the encoder", robust(results.of("robust"))),
+        ("Robustness: attacked edges", attacked(results.of("attacked"))),
+        ("Nonlinearity, and the identity outside W", sentences(results.measured)),
         ("Heterophilous graphs", heterophily(results.of("heterophily"))),
         ("Searches: spaces, trials, choices", searches(results.searches)),
         ("Trained networks: responses and objectives", networks(found.models)),

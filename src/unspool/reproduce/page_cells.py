@@ -15,7 +15,8 @@ NAMES = {
     "cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed", "cs": "CS", "physics": "Physics", "photo": "Photo",
     "arxiv": "ArXiv", "texas": "Texas", "wisconsin": "Wisconsin", "cornell": "Cornell", "actor": "Actor",
     "chameleon": "Chameleon", "squirrel": "Squirrel", "chameleon_filtered": "Chameleon, filtered",
-    "squirrel_filtered": "Squirrel, filtered",
+    "squirrel_filtered": "Squirrel, filtered", "cora_metattack": "Cora, attacked", "citeseer_metattack": "CiteSeer, attacked",
+    "sensor": "Sensors",
 }  # fmt: skip
 
 #: Models in the order of the paper's Table 2, then those that it leaves out.

@@ -16,8 +16,11 @@ from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE
 LOOKS: dict[str, tuple[str, str]] = {
     "UGDGNN": (ORANGE, "-"), "GPRGNN": (BLUE, "-"), "JKNet": (GREEN, "-"), "GCNII": (PINK, "-"), "DAGNN": (SKY, "-"),
     "APPNP": (BLUE, "--"), "SGC": (GREEN, "--"), "GCN": (PINK, "--"), "AirGNN": (GOLD, ":"), "PPNP": (GREY, ":"), "MLP": (GREY, "--"),
-    "LearntRows": (GOLD, "-."), "LearntSquares": (SKY, "--"),
+    "LearntRows": (GOLD, "-."), "LearntSquares": (SKY, "--"), "WithNonNegative": (PINK, ":"), "WithoutNonNegative": (GREEN, ":"),
 }  # fmt: skip
+
+#: The two fidelities, where no network is around them.
+_NORMS = {"‖H − X‖₂,₁": (GOLD, "-"), "‖H − X‖²": (BLUE, "--")}
 
 _DASHES = {"-": "", "--": "6 3", ":": "2 3", "-.": "6 3 2 3"}
 
@@ -76,6 +79,8 @@ def look(name: str) -> tuple[str, str]:
         >>> look("Unknown")[1], look("AirGNN")[1], look("AirGNN, 64 layers")[1]
         (':', ':', '-')
     """
+    if name in _NORMS:
+        return _NORMS[name]
     base, _, more = name.partition(", ")
     colour, dash = LOOKS.get(base, (GREY, ":"))
     return (colour, {"-": ":", ":": "-", "--": "-.", "-.": "--"}[dash]) if more else (colour, dash)
