@@ -127,13 +127,13 @@ def refuse_rough(problem: Problem, h: Tensor, step: Map) -> None:
     terms = problem.objective.proximable_terms
     if not terms:
         return
-    generator = torch.Generator().manual_seed(0)
     v = h - problem.gradient(h) * step
-    spread = float(v.square().mean().sqrt()) + 1e-12
+    random = _noise(v, torch.Generator().manual_seed(0)) * (float(v.square().mean().sqrt()) + 1e-12)
+    # Outwards and inwards: thresholds are crossed there by entries or rows of one mind.
+    moves = [r * along for along in (v, v - problem.given.x, random) for r in (-0.5, 0.2, 1.0, 3.0)]
     for term in terms:
         image = term.prox(v, step, problem.given)
-        for r in (0.1, 1.0, 3.0):
-            move = r * spread * _noise(v, generator)
+        for move in moves:
             moved = term.prox(v + move, step, problem.given) - image
             excess = float((moved * moved).sum() - (moved * move).sum())
             if excess > _SHARE * float((move * move).sum()):

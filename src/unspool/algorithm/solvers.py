@@ -107,13 +107,14 @@ def solve_fixed_point(apply: Linear, v: Tensor, effort: Effort, problem: Problem
 def accelerate(problem: Problem, start: Tensor, low: float, effort: Effort) -> Solution:
     """Accelerated proximal gradient, restarted whenever the momentum points uphill.
 
-    The residual is ‖proximal gradient‖ / (μ ‖H‖), a bound on the relative distance to the minimiser; μ is the smallest curvature of
-    the quadratic terms, or a thousandth of the largest where they are flatter than that.
+    The residual is ‖proximal gradient‖ / (μ ‖H‖). With μ the smallest curvature of the quadratic terms it bounds the relative
+    distance to the minimiser; where they are flatter than a thousandth of the Lipschitz constant, that stands for μ.
     """
     step = solver_step(problem)
     rate = float(step)
     floor = max(low, 1e-3 / rate)
-    rounding = _ROUNDING * torch.finfo(start.dtype).eps / (rate * floor)
+    rounding = torch.finfo(start.dtype).eps / (rate * floor)
+    patience = 500 + 4 * (rate * max(low, 1e-6 / rate)) ** -0.5  # some swings of the momentum
     tiny = 1e-30 + torch.finfo(start.dtype).eps * float(torch.linalg.vector_norm(problem.given.x))
     secants = Secants(problem) if rests_on_claims(problem, low) else None
     h = before = problem.prox(start, step)
@@ -136,12 +137,14 @@ def accelerate(problem: Problem, start: Tensor, low: float, effort: Effort) -> S
         uphill = float(((y - new) * (new - h)).sum()) > 0
         t = 1.0 if uphill else ahead
         before, h = h, new
+        # A long pause means the end only where rounding is all that is left.
         stalled = stalled + 1 if residual > 0.99 * best else 0
         best = min(best, residual)
-        if residual <= effort.tolerance or stalled > 500:
+        ended = stalled > patience and best <= rounding
+        if residual <= effort.tolerance or ended:
             # The step began at the extrapolated point; what counts is what is left at H itself.
             residual = left(h, problem.prox(h - problem.gradient(h) * step, step))
-            if residual <= effort.tolerance or stalled > 500:
+            if residual <= effort.tolerance or ended:
                 break
             t, before = 1.0, h
     report = SolveReport("accelerated steps", k, residual, effort.tolerance, rounding)

@@ -90,7 +90,7 @@ def split_minimiser(z: Tensor, graph: Graph, node: int, found: Minimiser, head: 
         return None
     start = torch.zeros(graph.nodes, 1, dtype=torch.float64)
     start[node] = 1.0
-    row = shifted_solve(operator, -given * start, whole, pull, 1e-14)[:, 0]
+    row = shifted_solve(operator, -given * start, whole, pull, 1e-12)[:, 0]
     terms = [
         (place, value * (-given / whole * (pull / whole) ** k))
         for k, (place, value) in enumerate(_rows(operator, node, SERIES + 1, Basis.POWERS))

@@ -32,6 +32,79 @@ class Solved:
     exhausted: bool
 
 
+class _Recurrence:
+    """The state of conjugate gradients, on channels brought to size 1: squares of small numbers vanish in float32."""
+
+    def __init__(
+        self,
+        apply: Callable[[Tensor], Tensor],
+        right: Tensor,
+        start: Tensor | None,
+        tolerance: float,
+        per_channel: bool,
+    ) -> None:
+        self.apply, self.dims, self.eps = apply, (-2,) if per_channel else (-2, -1), torch.finfo(right.dtype).eps
+        unit = right.abs().amax(self.dims, keepdim=True)
+        self.unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+        self.right = right / self.unit
+        self.size = self.total(self.right, self.right)
+        self.goal = tolerance**2 * self.size
+        self.idle = ~torch.isfinite(self.size)  # a channel that is not finite stays so, and nobody waits for it
+        zero = torch.zeros_like(self.right)
+        self.h = zero if start is None else torch.where(self.size > 0, start / self.unit, zero)
+        self.top, self.bent = torch.zeros_like(self.size), torch.zeros_like(self.size, dtype=torch.bool)
+        if start is None:
+            self.begin(self.right.clone())
+        else:
+            self.renew()
+
+    def total(self, a: Tensor, b: Tensor) -> Tensor:
+        return (a * b).sum(self.dims, keepdim=True)
+
+    def begin(self, residual: Tensor) -> None:
+        self.residual, self.direction = residual, residual.clone()
+        self.length = self.squared = self.total(residual, residual)
+        self.stuck = torch.zeros_like(self.bent)
+
+    def renew(self) -> None:
+        """Begin again at H, with its true residual."""
+        self.begin(self.right - self.apply(self.h))
+
+    def advance(self) -> None:
+        zero, one = torch.zeros_like(self.squared), torch.ones_like(self.squared)
+        image = self.apply(self.direction)
+        bend, live = self.total(self.direction, image), self.squared > self.goal
+        self.stuck = self.stuck | (live & ~(bend > 0))
+        self.bent = self.bent | (live & (bend < -1e3 * self.eps * self.top * self.length))
+        self.top = torch.maximum(self.top, _ratio(bend, self.length))
+        step = torch.where(live & (bend > 0), self.squared / torch.where(bend > 0, bend, one), zero)
+        self.h.addcmul_(step, self.direction)
+        self.residual.addcmul_(step, image, value=-1)
+        fresh = self.total(self.residual, self.residual)
+        turn = torch.where(live, fresh / torch.where(live, self.squared, one), zero)
+        self.direction.mul_(turn).add_(self.residual)
+        # The new residual is orthogonal to the last direction, so the length of the sum is known.
+        self.squared, self.length = fresh, fresh + turn * turn * self.length
+
+    @property
+    def claims_to_end(self) -> bool:
+        return bool(((self.squared <= self.goal) | self.idle).all())
+
+    @property
+    def broken(self) -> bool:
+        return bool((self.stuck | (~torch.isfinite(self.squared) & ~self.idle)).any())
+
+    def worst(self, part: Tensor) -> float:
+        """The largest share of a squared norm in that of the right side; infinite where it is not finite."""
+        share = torch.where(self.idle, torch.zeros_like(part), _ratio(part, self.size))
+        found = float(share.amax()) if share.numel() else 0.0
+        return found**0.5 if math.isfinite(found) else math.inf
+
+
+def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+    return torch.where(whole > 0, part / torch.where(whole > 0, whole, torch.ones_like(whole)), torch.zeros_like(part))
+
+
 @torch.no_grad()
 def conjugate_gradients(
     apply: Callable[[Tensor], Tensor],
@@ -56,62 +129,24 @@ def conjugate_gradients(
         per_channel: whether the map leaves every channel alone.
         look_every: how often to look whether it has converged (a GPU would wait); 0 for never: then all iterations run.
     """
-    dims = (-2,) if per_channel else (-2, -1)
-    # Squares of small numbers vanish in float32, so every channel is brought to size 1 first.
-    unit = right.abs().amax(dims, keepdim=True)
-    unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-    right = right / unit
-    total = lambda a, b: (a * b).sum(dims, keepdim=True)  # noqa: E731
-    size = total(right, right)
-    goal = tolerance**2 * size
-    idle = ~torch.isfinite(size)  # a channel that is not finite stays so, and nobody waits for it
-    h = torch.zeros_like(right) if start is None else torch.where(size > 0, start / unit, torch.zeros_like(right))
-    residual = right - apply(h) if start is not None else right.clone()
-    direction, squared = residual.clone(), total(residual, residual)
-    length, top, bent = squared, torch.zeros_like(squared), torch.zeros_like(squared, dtype=torch.bool)
-    zero, one = torch.zeros_like(squared), torch.ones_like(squared)
-    eps, best, k, exhausted = torch.finfo(right.dtype).eps, float("inf"), 0, True
+    now = _Recurrence(apply, right, start, tolerance, per_channel)
+    best, k, exhausted = math.inf, 0, True
     while k < limit:
-        if look_every and k % look_every == 0 and bool(((squared <= goal) | idle).all()):
-            residual = right - apply(h)
-            direction, squared = residual.clone(), total(residual, residual)
-            length = squared
-            worst = _worst(squared, goal, idle)
-            if worst <= 1.0 or worst > best / 4:
+        look = look_every > 0 and k % look_every == 0
+        if look and (now.broken or now.claims_to_end):
+            now.renew()
+            left = now.worst(now.squared)
+            if left <= tolerance or not left < best / 2 or bool(now.bent.any()):
                 exhausted = False
                 break
-            best = worst
-        image = apply(direction)
-        bend = total(direction, image)
-        live = squared > goal
-        stuck = live & ~(bend > 0)
-        bent = bent | (stuck & (bend < -1e3 * eps * top * length))
-        top = torch.maximum(top, torch.where(length > 0, bend / torch.where(length > 0, length, one), zero))
-        step = torch.where(live & (bend > 0), squared / torch.where(bend > 0, bend, one), zero)
-        h.addcmul_(step, direction)
-        residual.addcmul_(step, image, value=-1)
-        fresh = total(residual, residual)
-        turn = torch.where(live, fresh / torch.where(live, squared, one), zero)
-        direction.mul_(turn).add_(residual)
-        squared, length = fresh, fresh + turn * turn * length
+            best = left
+        now.advance()
         k += 1
-        if look_every and k % look_every == 0 and bool((stuck | bent | (~torch.isfinite(squared) & ~idle)).any()):
-            break
-    h = torch.where(idle, torch.full_like(h, float("nan")), h * unit)
-    if not look_every:
+    h = torch.where(now.idle, torch.full_like(now.h, math.nan), now.h * now.unit)
+    if look_every == 0:
         return Solved(h, None, False, False)
     if exhausted:
-        residual = right - apply(h / unit)
-        squared = total(residual, residual)
-    left = _worst(squared, size, idle) ** 0.5
-    rounding = _ROUNDING * eps * (1 + _worst(total(h / unit, h / unit) * top * top, size, idle) ** 0.5)
-    report = SolveReport("conjugate gradients", k, left, tolerance, rounding)
-    return Solved(h, report, bool(bent.any()), exhausted)
-
-
-def _worst(part: Tensor, whole: Tensor, idle: Tensor) -> float:
-    """The largest ratio over channels, zero where there is nothing, infinite where it is not finite."""
-    ratio = torch.where(whole > 0, part / torch.where(whole > 0, whole, torch.ones_like(whole)), torch.zeros_like(part))
-    ratio = torch.where(idle, torch.zeros_like(ratio), ratio)
-    found = float(ratio.amax()) if ratio.numel() else 0.0
-    return found if math.isfinite(found) else math.inf
+        now.renew()
+    rounding = _ROUNDING * now.eps * (1 + now.worst(now.total(now.h, now.h) * now.top * now.top))
+    report = SolveReport("conjugate gradients", k, now.worst(now.squared), tolerance, rounding)
+    return Solved(h, report, bool(now.bent.any()), exhausted)

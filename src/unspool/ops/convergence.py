@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 import torch
 
+from unspool.refusal import Refusal
+
 #: How far a default tolerance may be missed without a warning where rounding is what stands in the way.
 _PATIENCE = 100.0
+#: A relative residual above this is no solution in any sense.
+_HOPELESS = 0.1
 
 
 class ConvergenceWarning(UserWarning):
-    """A solver stopped above its tolerance, so what it returned is not the minimiser to that tolerance.
+    """A solver stopped above its tolerance, so what it returned is the minimiser only to the residual that it reports.
 
     Example:
         >>> import torch, unspool as us
@@ -46,7 +50,7 @@ class SolveReport:
         >>> report.converged
         True
         >>> print(report)
-        conjugate gradients: a relative residual of 4e-07 after 34 iterations (tolerance 1e-06)
+        conjugate gradients: a relative residual of 4.0e-07 after 34 iterations (tolerance 1e-06)
     """
 
     method: str
@@ -63,7 +67,7 @@ class SolveReport:
     def __str__(self) -> str:
         steps = f"{self.iterations} iteration{'' if self.iterations == 1 else 's'}"
         met = "" if self.converged else ", not met"
-        return f"{self.method}: a relative residual of {self.residual:.0e} after {steps} (tolerance {self.tolerance:g}{met})"
+        return f"{self.method}: a relative residual of {self.residual:.1e} after {steps} (tolerance {self.tolerance:g}{met})"
 
 
 class SolveReports(list[SolveReport]):
@@ -109,7 +113,7 @@ def listening() -> SolveReports | None:
 
 
 def hand_in(report: SolveReport, asked: bool, dtype: torch.dtype, to: SolveReports | None = None) -> None:
-    """Give a report to whoever listens, or warn if the tolerance was missed.
+    """Give a report to whoever listens, or warn if the tolerance was missed; refuse what is no solution at all.
 
     Args:
         report: how the solve went.
@@ -117,20 +121,22 @@ def hand_in(report: SolveReport, asked: bool, dtype: torch.dtype, to: SolveRepor
         dtype: of the solve.
         to: who listened when the solve was prepared (a backward pass may run in another thread).
     """
+    rounding = report.residual <= max(report.attainable, report.tolerance)
+    name = str(dtype).removeprefix("torch.")
+    why = f"rounding in {name} allows about {report.attainable:.0e}" if rounding else "the residual no longer fell"
+    way = "compute in float64" if dtype != torch.float64 else "give Fidelity more weight"
+    if not report.residual <= _HOPELESS:
+        raise Refusal(f"no minimiser was found ({report}): {why}; {way}")
     listener = _LISTENER.get()
     if listener is None and to is not None and to.open:
         listener = to
     if listener is not None:
         listener.append(report)
         return
-    rounding = report.residual <= max(report.attainable, report.tolerance)
     if report.converged or (not asked and rounding and report.residual <= _PATIENCE * report.tolerance):
         return
-    name = str(dtype).removeprefix("torch.")
-    why = f"rounding in {name} allows about {report.attainable:.0e}" if rounding else "it no longer fell"
-    way = "compute in float64" if dtype != torch.float64 else "give Fidelity more weight"
     warnings.warn(
-        f"{report}: {why}, so the result is not the minimiser to this tolerance; {way}, or ask for a larger tolerance",
+        f"{report}: {why}, so the result is the minimiser only to this residual; {way}, or ask for a larger tolerance",
         ConvergenceWarning,
-        stacklevel=2,
+        stacklevel=3,
     )

@@ -1,0 +1,108 @@
+"""What terms claim of themselves is looked at where a minimiser rests on it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+import unspool as us
+from unspool.objective.coefficient import as_coefficient
+
+
+@dataclass(frozen=True, eq=False)
+class Wave(us.SmoothTerm):
+    """Σ sin(h): calls itself convex, as every term with a weight that is not negative does unless it says otherwise."""
+
+    weight: Any = 1.0
+    uses_input = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "weight", as_coefficient(self.weight))
+
+    def value(self, h, given):
+        return torch.sin(h).sum((-2, -1)) * given[self.weight]
+
+    def gradient(self, h, given):
+        return torch.cos(h) * given[self.weight]
+
+    def lipschitz(self, given):
+        return abs(given[self.weight])
+
+
+@dataclass(frozen=True, eq=False)
+class LogCosh(Wave):
+    def value(self, h, given):
+        return torch.log(torch.cosh(h)).sum((-2, -1)) * given[self.weight]
+
+    def gradient(self, h, given):
+        return torch.tanh(h) * given[self.weight]
+
+
+@dataclass(frozen=True, eq=False)
+class Count(us.ProximableTerm):
+    """How many entries differ from zero, with hard thresholding for a proximal operator: not convex."""
+
+    weight: Any = 1.0
+    uses_input = False
+
+    def value(self, h, given):
+        return (h != 0).double().sum((-2, -1)) * given[self.weight]
+
+    def prox(self, v, step, given):
+        return torch.where(v.square() > 2 * step * given[self.weight], v, torch.zeros_like(v))
+
+
+DOORS = {
+    "minimise": us.minimise,
+    "Exact": lambda o, x, g: us.unroll(o, us.Exact()).to(x.dtype)(x, g),
+    "Implicit": lambda o, x, g: us.unroll(o, us.ProximalGradient(), 2, adjoint=us.Implicit()).to(x.dtype)(x, g),
+    "trace": lambda o, x, g: _reason(us.unroll(o, us.ProximalGradient(), 2).to(x.dtype).trace(x, g)),
+}
+
+
+def _reason(trace):
+    if trace.reason is not None:
+        raise us.Refusal(trace.reason)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("shift", [0.0, -1.5, 4.0])
+def test_a_false_claim_is_refused_by_name(door, shift, dtype, graph, x):
+    """At −1.5 the path lies in a valley: all of it is convex, and other valleys are as deep."""
+    weak = us.Fidelity(0.05) + us.Smoothness(0.1) + Wave(1.0)
+    with pytest.raises(us.Refusal, match=r"Wave.* is convex and is not"):
+        DOORS[door](weak, (0.1 * x + shift).to(dtype), graph.to(dtype))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_hard_thresholding_is_not_the_proximal_operator_of_a_convex_term(door, graph, x):
+    with pytest.raises(us.Refusal, match=r"Count.* is convex and is not"):
+        DOORS[door](us.Fidelity(1.0) + us.Smoothness(0.5) + Count(0.3), x, graph)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "objective",
+    [
+        us.Fidelity(1.0) + us.Smoothness(0.5) + Wave(1.0),  # the sum is convex whatever the claim
+        us.Fidelity(0.05) + us.Smoothness(0.5) + LogCosh(2.0),
+        us.Fidelity(0.05) + LogCosh(0.01) + us.Sparse(0.02),
+        us.Fidelity(0.4) + us.Smoothness(0.5) + LogCosh(2.0) + us.Box(-0.2, 0.4),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("door", DOORS)
+def test_true_minimisers_are_not_refused(door, objective, dtype, graph, x):
+    for shift in (0.0, 3.0, 100.0):
+        DOORS[door](objective, (x + shift).to(dtype), graph.to(dtype))
+
+
+def test_an_understated_lipschitz_constant_is_not_a_minimiser(graph, x):
+    class Steep(LogCosh):
+        def gradient(self, h, given):
+            return 100 * super().gradient(h, given)
+
+    with pytest.raises(us.Refusal, match="Lipschitz constant of Steep"):
+        us.minimise(us.Fidelity(0.5) + us.Smoothness(0.5) + Steep(1.0), x, graph)
