@@ -22,6 +22,7 @@ from unspool.reproduce.settings import Place, Scope, read_settings
 from unspool.reproduce.summary import compared
 from unspool.reproduce.table2 import as_printed, run_table2, to_be_searched
 from unspool.study.search.words import signature
+from unspool.study.store.row import RESULT, sealed
 from unspool.train import Select, Stop
 
 
@@ -159,7 +160,10 @@ def test_a_setting_of_which_a_seed_failed_is_no_cell(tmp_path):
 
 def _fail(file, key):
     with closing(sqlite3.connect(file)) as store, store:
-        store.execute("update trial set status = 'failed', message = 'no', epoch = null where key = ?", (key,))
+        store.execute(f"update trial set {', '.join(f'{name} = null' for name in RESULT)} where key = ?", (key,))
+        seal = sealed(key, "failed", "no", "today", *(None for _ in RESULT))
+        change = "update trial set status = 'failed', message = 'no', finished_at = 'today', ended = ? where key = ?"
+        store.execute(change, (seal, key))
 
 
 def test_the_reading_that_explains_a_cell_is_the_nearest_that_is_within():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -18,7 +20,8 @@ from unspool.reproduce.cells import Cell, ranked
 from unspool.reproduce.results import Record, Search
 from unspool.study import Trial
 from unspool.study.search.words import PLAN, signature
-from unspool.train import Select, Stop
+from unspool.study.trial import spelt_out
+from unspool.train import Precision, Select, Stop
 
 _SCALED = {"normalised": True, "as they are": False}
 _CHOICES: dict[str, dict[str, Any]] = {
@@ -52,12 +55,43 @@ class Candidates:
     known: tuple[Trial, ...] = ()
 
     def fewer(self, most: int | None) -> Candidates:
-        """At most so many of them, drawn by their fingerprints: the same ones each time."""
+        """At most so many of them, drawn by lot: the same ones each time."""
         if most is None or len(self.trials) <= most:
             return self
-        drawn = sorted(self.trials, key=lambda trial: trial.key("draw"))[:most]
-        left = {trial.key("draw") for trial in drawn}
-        return replace(self, trials=tuple(drawn), known=tuple(t for t in self.known if t.key("draw") in left))
+        drawn = sorted(self.trials, key=lot)[:most]
+        left = {lot(trial) for trial in drawn}
+        return replace(self, trials=tuple(drawn), known=tuple(t for t in self.known if lot(t) in left))
+
+
+#: Choices of a plan in the words that the published searches were drawn by.
+_LOTS = {
+    Select.VALIDATION_LOSS: "lowest validation loss", Select.VALIDATION_ACCURACY: "highest validation score, then lowest loss",
+    Select.LAST: "the last epoch", Stop.NEVER: "never", Stop.PATIENCE: "no improvement for `patience` epochs",
+    Stop.ABOVE_MEAN: "validation loss above the mean of the last `patience` epochs, not before epoch `earliest`",
+    Precision.FULL: "as the parameters", Precision.BFLOAT16: "bfloat16 activations",
+}  # fmt: skip
+
+
+def lot(trial: Trial) -> str:
+    """The lot of a setting in draws of a few among many.
+
+    Trap: it looks like a key and is none. Keys change with what is stored under them; which settings were drawn must not, or the
+    published searches could not be run again. So nothing here ever changes, words and numbers included.
+
+    Example:
+        >>> import unspool as us
+        >>> lot(Trial(us.models.GCN))
+        '1c5ea48b1a229fbc4a7da866'
+    """
+    plan = trial.plan
+    decay = dict(plan.decay) if isinstance(plan.decay, Mapping) else plan.decay
+    words = {name: _LOTS[getattr(plan, name)] for name in ("select", "stop", "precision")}
+    numbers = {name: getattr(plan, name) for name in ("rate", "epochs", "patience", "earliest")}
+    told = {
+        "model": trial.name, "settings": spelt_out(trial.model, trial.settings), "seed": int(trial.seed), "code": "e3b0c44298fc",
+        "normalise_rows": trial.normalise_rows, "plan": {**numbers, **words, "decay": decay, "optimiser": plan.describe()["optimiser"]},
+    }  # fmt: skip
+    return hashlib.sha256(json.dumps([1, "draw", told], sort_keys=True).encode()).hexdigest()[:24]
 
 
 def candidates(

@@ -142,7 +142,7 @@ def _tuned(kind: type[Model], dataset: str) -> Candidates:
     drawn = drawn.fewer(how["most"].get(dataset, how["most"]["others"]))
     starts = [name for name in ("paper", "official") if _says_all(kind, dataset, name)]
     known = [candidates(kind, dataset, "tuned", {}, how["fixed"], start).trials[0] for start in starts]
-    unique = {trial.key("draw"): trial for trial in (*known, *drawn.trials)}
+    unique = {trial.key(""): trial for trial in (*known, *drawn.trials)}
     return replace(drawn, trials=tuple(unique.values()), known=tuple(known) if dataset in how["through"] else ())
 
 

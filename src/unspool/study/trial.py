@@ -110,7 +110,7 @@ class Trial:
         """
         # How one came by the settings (the preset) changes nothing, and nothing that is written for people is hashed.
         told = {
-            "model": self.model.__qualname__, "settings": _spelt_out(self.model, self.settings), "plan": _marked_plan(self.plan),
+            "model": self.model.__qualname__, "settings": spelt_out(self.model, self.settings), "plan": _marked_plan(self.plan),
             "seed": int(self.seed), "normalise_rows": bool(self.normalise_rows), "code": self.code,
         }  # fmt: skip
         text = json.dumps([FORMAT, data, told], sort_keys=True)
@@ -149,8 +149,14 @@ class Result:
     seconds: float
 
 
-def _spelt_out(model: type[nn.Module], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what a model takes for those that are not said, and whole numbers as fractions where it takes fractions."""
+def spelt_out(model: type[nn.Module], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what a model takes for those that are not said, and whole numbers as fractions where it takes fractions.
+
+    Example:
+        >>> import unspool as us
+        >>> spelt_out(us.models.MLP, {"dropout": 0})
+        {'dropout': 0.0, 'hidden': 64, 'bias': True}
+    """
     found = {name: _marked(name, value) for name, value in settings.items()}
     for name, default in _defaults(model).items():
         usual = _marked(name, default)
