@@ -43,16 +43,17 @@ class _Recurrence:
         tolerance: float,
         per_channel: bool,
     ) -> None:
-        self.apply, self.dims, self.eps = apply, (-2,) if per_channel else (-2, -1), torch.finfo(right.dtype).eps
+        self.apply, self.dims = apply, (-2,) if per_channel else (-2, -1)
+        self.tiny, self.eps = torch.finfo(right.dtype).tiny, torch.finfo(right.dtype).eps
         unit = right.abs().amax(self.dims, keepdim=True)
-        self.unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-        self.right = right / self.unit
+        self.idle = ~torch.isfinite(unit)  # a channel that is not finite stays so, and nobody waits for it
+        self.unit = torch.where((unit > 0) & ~self.idle, unit, torch.ones_like(unit))
+        self.right = torch.where(self.idle, torch.zeros_like(right), right / self.unit)
         self.size = self.total(self.right, self.right)
-        self.goal = tolerance**2 * self.size
-        self.idle = ~torch.isfinite(self.size)  # a channel that is not finite stays so, and nobody waits for it
-        zero = torch.zeros_like(self.right)
-        self.h = zero if start is None else torch.where(self.size > 0, start / self.unit, zero)
-        self.top, self.bent = torch.zeros_like(self.size), torch.zeros_like(self.size, dtype=torch.bool)
+        self.goal, self.zero = tolerance**2 * self.size, torch.zeros_like(self.size)
+        self.lowest, self.largest = self.zero + torch.inf, self.zero.clone()
+        nothing = torch.zeros_like(self.right)
+        self.h = nothing if start is None else torch.where(self.size > 0, start / self.unit, nothing)
         if start is None:
             self.begin(self.right.clone())
         else:
@@ -64,45 +65,44 @@ class _Recurrence:
     def begin(self, residual: Tensor) -> None:
         self.residual, self.direction = residual, residual.clone()
         self.length = self.squared = self.total(residual, residual)
-        self.stuck = torch.zeros_like(self.bent)
 
     def renew(self) -> None:
         """Begin again at H, with its true residual."""
         self.begin(self.right - self.apply(self.h))
 
     def advance(self) -> None:
-        zero, one = torch.zeros_like(self.squared), torch.ones_like(self.squared)
         image = self.apply(self.direction)
-        bend, live = self.total(self.direction, image), self.squared > self.goal
-        self.stuck = self.stuck | (live & ~(bend > 0))
-        self.bent = self.bent | (live & (bend < -1e3 * self.eps * self.top * self.length))
-        self.top = torch.maximum(self.top, _ratio(bend, self.length))
-        step = torch.where(live & (bend > 0), self.squared / torch.where(bend > 0, bend, one), zero)
+        bend = self.total(self.direction, image)
+        curvature = bend / self.length.clamp_min(self.tiny)
+        self.lowest, self.largest = torch.minimum(self.lowest, curvature), torch.maximum(self.largest, curvature)
+        step = torch.where(bend > 0, self.squared / bend, self.zero)
         self.h.addcmul_(step, self.direction)
         self.residual.addcmul_(step, image, value=-1)
         fresh = self.total(self.residual, self.residual)
-        turn = torch.where(live, fresh / torch.where(live, self.squared, one), zero)
+        turn = fresh / self.squared.clamp_min(self.tiny)
         self.direction.mul_(turn).add_(self.residual)
-        # The new residual is orthogonal to the last direction, so the length of the sum is known.
-        self.squared, self.length = fresh, fresh + turn * turn * self.length
+        # The new residual is orthogonal to the last direction, so the length of their sum is known.
+        self.squared, self.length = fresh, torch.addcmul(fresh, turn * turn, self.length)
 
     @property
     def claims_to_end(self) -> bool:
-        return bool(((self.squared <= self.goal) | self.idle).all())
+        return bool((self.squared <= self.goal).all())
+
+    @property
+    def bent(self) -> bool:
+        """Whether a direction of negative curvature was met, beyond rounding."""
+        return bool((self.lowest < -1e3 * self.eps * self.largest).any())
 
     @property
     def broken(self) -> bool:
-        return bool((self.stuck | (~torch.isfinite(self.squared) & ~self.idle)).any())
+        """Whether rounding (or the map) has left no direction to go on in, or numbers have become too large."""
+        return bool((((self.lowest <= 0) & (self.squared > self.goal)) | ~torch.isfinite(self.squared)).any())
 
     def worst(self, part: Tensor) -> float:
-        """The largest share of a squared norm in that of the right side; infinite where it is not finite."""
-        share = torch.where(self.idle, torch.zeros_like(part), _ratio(part, self.size))
+        """The largest share of a squared norm in that of the right side, as a ratio of norms; infinite where it is lost."""
+        share = torch.where(self.size > 0, part / self.size.clamp_min(self.tiny), self.zero)
         found = float(share.amax()) if share.numel() else 0.0
         return found**0.5 if math.isfinite(found) else math.inf
-
-
-def _ratio(part: Tensor, whole: Tensor) -> Tensor:
-    return torch.where(whole > 0, part / torch.where(whole > 0, whole, torch.ones_like(whole)), torch.zeros_like(part))
 
 
 @torch.no_grad()
@@ -132,14 +132,17 @@ def conjugate_gradients(
     now = _Recurrence(apply, right, start, tolerance, per_channel)
     best, k, exhausted = math.inf, 0, True
     while k < limit:
-        look = look_every > 0 and k % look_every == 0
-        if look and (now.broken or now.claims_to_end):
+        if look_every and k % look_every == 0 and now.claims_to_end:
             now.renew()
             left = now.worst(now.squared)
-            if left <= tolerance or not left < best / 2 or bool(now.bent.any()):
+            if left <= tolerance or not left < best / 2:
                 exhausted = False
                 break
             best = left
+        if look_every and k % 32 == 31 and now.broken:
+            now.renew()
+            exhausted = False
+            break
         now.advance()
         k += 1
     h = torch.where(now.idle, torch.full_like(now.h, math.nan), now.h * now.unit)
@@ -147,6 +150,6 @@ def conjugate_gradients(
         return Solved(h, None, False, False)
     if exhausted:
         now.renew()
-    rounding = _ROUNDING * now.eps * (1 + now.worst(now.total(now.h, now.h) * now.top * now.top))
+    rounding = _ROUNDING * now.eps * (1 + now.worst(now.total(now.h, now.h) * now.largest**2))
     report = SolveReport("conjugate gradients", k, now.worst(now.squared), tolerance, rounding)
-    return Solved(h, report, bool(now.bent.any()), exhausted)
+    return Solved(h, report, now.bent, exhausted)
