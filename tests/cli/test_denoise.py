@@ -144,3 +144,43 @@ def test_bad_signals_leave_the_old_table(folder, tmp_path):
     ask("denoise", *source, code=1)  # the teams are no numbers
     assert out.read_text() == "old\n"
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
+
+
+def own(place, header, rows):
+    """A ring of four nodes with signals of their own, and where the result goes."""
+    (place / "e.csv").write_text("source,target\na,b\nb,c\nc,d\nd,a\n")
+    lines = [header, *(",".join([name, *map(repr, row)]) for name, row in zip("abcd", rows, strict=True))]
+    (place / "x.csv").write_text("\n".join(lines) + "\n")
+    return ("denoise", "--edges", place / "e.csv", "--features", place / "x.csv", "--out", place / "o.csv")
+
+
+def test_a_signal_called_id_and_the_names_of_the_nodes_both_stay(tmp_path):
+    ask(
+        *own(tmp_path, "key,id,t", [(1.5, 2.0), (1.0, 2.5), (0.5, 2.0), (1.0, 1.0)]),
+        "--id-column",
+        "key",
+        "--weight",
+        0.999999,
+    )
+    held = cells(tmp_path, "o.csv")
+    assert list(held) == ["key", "id", "t"]
+    assert held["key"] == ["a", "b", "c", "d"]
+    assert [round(float(v), 1) for v in held["id"]] == [1.5, 1.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "npy", "parquet"])
+def test_signals_come_back_with_all_their_digits(tmp_path, ending):
+    """A constant is its own minimiser, whatever the weight."""
+    pytest.importorskip("pyarrow")
+    value = 16777217.123456789
+    ask(*own(tmp_path, "id,t", [(value,)] * 4), "--weight", 0.5, "--out", tmp_path / f"o.{ending}")
+    if ending == "npy":
+        found = np.load(tmp_path / "o.npy")[:, 0]
+    elif ending == "parquet":
+        found = datasets.tables.read_table(tmp_path / "o.parquet").numbers(1)
+    else:
+        found = [
+            float(line.split("," if ending == "csv" else "\t")[1])
+            for line in (tmp_path / f"o.{ending}").read_text().splitlines()[1:]
+        ]
+    assert np.allclose(found, value, rtol=1e-14, atol=0)

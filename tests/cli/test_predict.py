@@ -256,3 +256,20 @@ def test_a_split_of_the_file_is_one_for_all_seeds(folder, tmp_path):
         folder / "classes" / "seed0", tmp_path / "a.csv", "--only", "test", "--split", "random:0.2/0.2/0.5"
     )
     assert len(found["id"]) == 27  # half of the 54 that have a label
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_graphs_of_one_or_two_nodes(tmp_path, nodes, labelled):
+    """Too few for a split, but not for a prediction or an explanation."""
+    (tmp_path / "e.csv").write_text("source,target\n" + "".join(f"{i},{(i + 1) % 12}\n" for i in range(12)))
+    (tmp_path / "x.csv").write_text("id,a,team\n" + "".join(f"{i},{i % 5},{'xy'[i % 2]}\n" for i in range(12)))
+    files = ["--edges", tmp_path / "e.csv", "--features", tmp_path / "x.csv", "--label-column", "team"]
+    ask("train", "APPNP", *files, "--epochs", 2, "--out", tmp_path / "o", "--no-report", "--quiet")
+    (tmp_path / "e.csv").write_text(f"source,target\nada,{'ada' if nodes == 1 else 'bob'}\n")
+    (tmp_path / "x.csv").write_text("id,a,team\nada,3,x\nbob,1,y\n".rsplit("bob", 2 - nodes)[0])
+    new = files if labelled else files[:4]
+    ask("predict", tmp_path / "o" / "seed0", *new, "--out", tmp_path / "p.csv")
+    assert cells(tmp_path, "p.csv")["id"] == ["ada", "bob"][:nodes]
+    told = json.loads(ask("explain", tmp_path / "o" / "seed0", *new, "--node", "ada", "--json"))
+    assert told["data"] == "e"

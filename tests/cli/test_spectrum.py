@@ -116,7 +116,7 @@ FORMS = {
     "commas": ("a.csv", "0,1\n1,2\n"),
     "a heading": ("a.csv", "source;target\n0;1\n1;2\n"),
     "tabs": ("a.tsv", "0\t1\n1\t2\n"),
-    "spaces and comments": ("a.txt", "# edges\n\n  0  1 # first\n1 2\n"),
+    "spaces and comments": ("a.txt", "# edges\n\n  0  1\n1 2\n"),
     "a mark at the start": ("a.csv", "\ufeff0, 1\n1, 2\n"),
 }
 

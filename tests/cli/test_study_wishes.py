@@ -51,7 +51,7 @@ COLUMNS = "model, data, hidden, rate, select, stop, patience, earliest, optimise
 
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 STUDIES = [
-    ("an unknown model", lambda p: ["study", "run", "GNC"], "no model called 'GNC': there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
+    ("an unknown model", lambda p: ["study", "run", "GNC"], "no model called 'GNC'; did you mean SGC or GCN? There are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
     ("an unknown set", lambda p: go(p, "--dataset", "koraa"), "no data set 'koraa'; did you mean cora? Your own files: --edges FILE"),
     ("an unknown setting", lambda p: go(p, "--set", "detph=3"), f"--set detph=3: {TAKES}"),
     ("a setting without values", lambda p: go(p, "--set", "dropout"), "--set dropout: write --set NAME=V1,V2,..."),

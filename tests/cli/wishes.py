@@ -77,7 +77,7 @@ def write(p, name, text=""):
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 COMMANDS = [
     # train: what is trained
-    ("an unknown model", lambda p: want(p, model="GNC"), "no model called 'GNC': there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
+    ("an unknown model", lambda p: want(p, model="GNC"), "no model called 'GNC'; did you mean SGC or GCN? There are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
     ("an unknown data set", lambda p: ["train", "--dataset", "koraa", "--out", p / "out"], "no data set 'koraa'; did you mean cora? Your own files: --edges FILE"),
     ("a preset of a named set for your own files", lambda p: team(p, "--preset", "paper"), "the preset 'paper' belongs to a named set; your own files are trained with --preset default"),
     ("a preset that nobody published", lambda p: ["train", "GCNII", "--dataset", "cs", "--preset", "official", "--out", p / "out"], "GCNII has no official setting on cs: its authors publish none for this model that we know (for ogbn-arxiv some run a different network); use the preset 'paper'"),
@@ -197,6 +197,8 @@ COMMANDS = [
     ("a noise level that nobody uses", lambda p: clean(p, "--noise", "1", "--choose", "gcv"), "--noise is used by --choose sure; the others find it out, or need none"),
     ("a weight that is no number", lambda p: clean(p, "--weight", "nan"), "--weight nan: expected a number between 0 and 1"),
     ("a noise level that is no number", lambda p: clean(p, "--noise", "nan"), "--noise nan: a standard deviation is a finite number of at least 0"),
+    ("two signals of one name", lambda p: clean(p, features=write(p, "twice.csv", "id,t,t\np0,1,2\n").name), "{}/twice.csv has two columns called 't'; rename one"),
+    ("signals whose columns are counted", lambda p: clean(p, edges=write(p, "ring.csv", "source,target\n0,1\n1,2\n2,0\n").name, features=write(p, "counted.csv", "0,1\n0.5,1\n1,2\n2,0\n").name), "counted.csv, line 1: 0, 1 may be the names of the columns (pandas counts them so) or the first node; say which with --header or --no-header"),
     ("signals that are words", lambda p: clean(p, "--feature-column", "vip", features="people.csv"), "people.csv, line 2, column 'vip': 'yes' is no number; encode it, or leave the column out"),
     ("a signal that is missing", lambda p: clean(p, "--feature-column", "price", features="people.csv"), "people.csv, line 2, column 'price': the cell is empty; fill it or drop the row"),
     ("a signal that is not there", lambda p: clean(p, "--feature-column", "d"), "{}/signals.csv has no column 'd'; it has id, a, b"),
@@ -210,7 +212,7 @@ COMMANDS = [
     ("the spectrum on a line that is no edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),
     ("the spectrum on an empty file", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv")), "{}/e.csv holds no edges; is it complete?"),
     # lists, and the demonstration
-    ("the settings of an unknown model", lambda p: ["models", "GNC"], "no model called 'GNC': there are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
+    ("the settings of an unknown model", lambda p: ["models", "GNC"], "no model called 'GNC'; did you mean SGC or GCN? There are SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP"),
     ("the statistics of an unknown set", lambda p: ["datasets", "koraa"], "no data set 'koraa'; did you mean cora? Your own files: --edges FILE"),
     ("a demonstration drawn below a file", lambda p: ["demo", "--out", write(p, "taken") / "demo.png"], "cannot write into {}/taken: File exists; choose another place with --out"),
 ]  # fmt: skip

@@ -3,6 +3,8 @@
 ``tools/bad_inputs.py`` makes a page of the documentation of it.
 """
 
+import gzip
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -75,6 +77,14 @@ CASES = [
     ("weights of another length", lambda p: datasets.from_files(arrays(p, "e.npz", edge_index=[[0], [1]], edge_weight=[1, 2])), "{}/e.npz: edge_weight has shape (2,), but there is 1 edge"),
     ("a negative weight in an npz", lambda p: datasets.from_files(arrays(p, "e.npz", edge_index=[[0], [1]], edge_weight=[-1.0])), "e.npz, edge 0: the weight is -1, but weights are finite and not negative"),
     ("a matrix that is not square", lambda p: (scipy.sparse.save_npz(p / "m.npz", scipy.sparse.csr_array(np.ones((2, 3)))), datasets.from_files(p / "m.npz")), "{}/m.npz: the adjacency matrix has shape (2, 3): it must be square"),
+    ("a matrix without its values", lambda p: datasets.from_files(arrays(p, "m.npz", indices=[0], indptr=[0, 1], shape=[1, 1], format=b"csr")), "{}/m.npz is damaged (a sparse matrix without 'data'); write it with scipy.sparse.save_npz"),
+    ("a matrix whose columns leave it", lambda p: datasets.from_files(arrays(p, "m.npz", data=[1.0], indices=[7], indptr=[0, 1], shape=[1, 1], format=b"csr")), "{}/m.npz is damaged (column 7 of 1 in a sparse matrix); write it with scipy.sparse.save_npz"),
+    ("compressed text that is damaged", lambda p: ((p / "e.csv.gz").write_bytes(gzip.compress(b"0,1\n")[:-9]), datasets.from_files(p / "e.csv.gz")), "{}/e.csv.gz is damaged (Compressed file ended before the end-of-stream marker was reached); make it again"),
+    ("a quote that is never closed", lambda p: files(p, e=EDGES + '5,"0\n'), "e.csv, line 7: unexpected end of data; mend the line"),
+    ("a line that may be a comment", lambda p: files(p, e=EDGES + "#5,0\n"), "e.csv, line 7 begins with #: comments stand at the top alone; drop the line, or the # where it is none"),
+    ("a first edge that may be a comment", lambda p: files(p, e="#love,peace\nlove,war\n", x=None, y=None), "e.csv, line 1 begins with #: write a space after it if the line is a comment, or give the file a header (source, target) if it is an edge"),
+    ("columns of edges that are counted", lambda p: files(p, e="0,1,2\n0,1,0.5\n"), "e.csv, line 1: 0, 1, 2 may be the names of the columns, which pandas counts so: call them source, target and weight; if it is an edge, write its weight as 2.0"),
+    ("GraphML of an unknown encoding", lambda p: ((p / "g.graphml").write_text("<?xml version='1.0' encoding='klingon'?><graphml/>"), datasets.from_files(p / "g.graphml")), "{}/g.graphml is no well-formed GraphML (unknown encoding: klingon); export it again"),
     ("GraphML that is not XML", lambda p: ((p / "g.graphml").write_text("<graph"), datasets.from_files(p / "g.graphml")), "{}/g.graphml is no well-formed GraphML (unclosed token: line 1, column 0); export it again"),
     ("XML without a graph", lambda p: ((p / "g.graphml").write_text("<graphml/>"), datasets.from_files(p / "g.graphml")), "{}/g.graphml holds no graph; export it again as GraphML"),
     ("GraphML with a node twice", lambda p: ((p / "g.graphml").write_text("<graphml><graph><node id='a'/><node id='a'/></graph></graphml>"), datasets.from_files(p / "g.graphml")), "g.graphml lists node 'a' twice; every node needs its own id"),
@@ -83,6 +93,16 @@ CASES = [
     ("a feature that is NaN", lambda p: files(p, x=X.replace("3,1,2", "3,1,nan")), "x.csv, line 5, column 'b': nan is no finite number; fill or drop it"),
     ("a feature that is missing", lambda p: files(p, x=X.replace("3,1,2", "3,1,")), "x.csv, line 5, column 'b': the cell is empty; fill it or drop the row"),
     ("a feature that is text", lambda p: files(p, x=X.replace("3,1,2", "3,tall,2")), "x.csv, line 5, column 'a': 'tall' is no number; encode it, or leave the column out"),
+    ("a feature too large for float32", lambda p: files(p, x=X.replace("3,1,2", "3,1e39,2")), "features: row 3, column 0 is 1e+39; bring it to another scale, since features are float32"),
+    ("a number as Python writes it", lambda p: files(p, x=X.replace("3,1,2", "3,1_0,2")), "x.csv, line 5, column 'a': '1_0' is no number; encode it, or leave the column out"),
+    ("a comment in a table of nodes", lambda p: files(p, x="# made by hand\n" + X), "x.csv, line 1 begins with #: tables of nodes have no comments; drop the line, or the # where it is none"),
+    ("a header behind a hash", lambda p: files(p, x="#" + X), "x.csv, line 1 begins with #: tables of nodes have no comments; drop the line, or the # where it is none"),
+    ("columns that are counted", lambda p: files(p, x="0,1,2\n" + "0.5,1,2\n" * 6), "x.csv, line 1: 0, 1, 2 may be the names of the columns (pandas counts them so) or the first node; say which with header=True or header=False"),
+    ("two columns of one name", lambda p: files(p, x=X.replace("id,a,b", "id,a,a")), "{}/x.csv has two columns called 'a'; rename one"),
+    ("a feature named twice", lambda p: files(p, feature_columns=["a", "a"]), "feature_columns names 'a' twice; name it once"),
+    ("the nodes' names as a feature", lambda p: files(p, feature_columns=["id", "a"]), "column 'id' names the nodes of {}/x.csv; take it out of feature_columns"),
+    ("the answer among the features", lambda p: files(p, y=None, feature_columns=["a", "b"], label_column="b"), "'b' is among feature_columns and is what is to be predicted; take it out"),
+    ("nodes numbered in a column that is not called id", lambda p: files(p, x="who,a\n3,1\n1,1\n0,1\n2,1\n5,1\n4,1\n"), "{}/x.csv, column 'who' holds each of 0 to 5 once, in another order than the rows: if these are the nodes, call the column id; if not, name the nodes in a column called id"),
     ("a node with two rows of features", lambda p: files(p, x=X.replace("5,1,2", "2,1,2")), "x.csv, line 7: node '2' stands in line 4 already; keep one"),
     ("a row of features without an id", lambda p: files(p, x=X.replace("5,1,2", ",1,2")), "x.csv, line 7, column 'id': the node's id is missing; mend the line"),
     ("a table of ids alone", lambda p: files(p, x="id\n0\n1\n"), "{}/x.csv has no column of features beside the ids; add one, or leave features out"),
@@ -90,12 +110,14 @@ CASES = [
     ("an id column that is not there", lambda p: files(p, x="1,2\n3,4\n", id_column="key"), "{}/x.csv has no header, so it has no column 'key'; add a first line with names"),
     ("features of an unknown format", lambda p: ((p / "e.csv").write_text(EDGES), (p / "x.json").write_text("{}"), datasets.from_files(p / "e.csv", p / "x.json")), "{}/x.json: features ending in '.json' are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"),
     ("a damaged npy of features", lambda p: ((p / "e.csv").write_text(EDGES), (p / "x.npy").write_bytes(b"junk"), datasets.from_files(p / "e.csv", p / "x.npy")), "{}/x.npy is damaged or of another format (ValueError); write it with numpy.save"),
-    ("an npz that is no SciPy matrix", lambda p: ((p / "e.csv").write_text(EDGES), datasets.from_files(p / "e.csv", arrays(p, "x.npz", a=[1]))), "{}/x.npz is damaged or of another format (ValueError); write it with scipy.sparse.save_npz"),
+    ("an npz that is no SciPy matrix", lambda p: ((p / "e.csv").write_text(EDGES), datasets.from_files(p / "e.csv", arrays(p, "x.npz", a=[1]))), "{}/x.npz is damaged or of another format (a sparse matrix of the format '?', not csr, csc or coo); write it with scipy.sparse.save_npz"),
     ("features of one dimension", lambda p: ((p / "e.csv").write_text(EDGES), np.save(p / "x.npy", np.ones(6)), datasets.from_files(p / "e.csv", p / "x.npy")), "{}/x.npy holds float64 of shape (6,): expected numbers of shape (nodes, features)"),
     ("a Parquet file that is none", lambda p: (pytest.importorskip("pyarrow"), (p / "e.parquet").write_bytes(b"junk"), datasets.from_files(p / "e.parquet")), "{}/e.parquet is damaged or no Parquet file (ArrowInvalid); make it again"),
     # labels
     ("a class with one example", lambda p: files(p, y=Y.replace("5,y", "5,rare")), "class 'rare' has only one example, so train, valid and test cannot each have one; merge it with another class, take its labels away, or pass a split of your own"),
     ("a label column with floats", lambda p: files(p, y="id,label\n0,1.5\n1,2.0\n"), "y.csv, line 2, column 'label': the label is 1.5: labels are classes, whole numbers or names; for regression give numbers to NodeRegressor"),
+    ("one class written in two ways", lambda p: files(p, y="id,label\n0,1\n1,1.0\n"), "y.csv, line 3, column 'label': the label is 1.0, and another is 1: the same number, written differently; write it one way"),
+    ("labels of named nodes in a column of unknown name", lambda p: files(p, y="who,label\n" + Y.partition("\n")[2]), "{}/y.csv has the columns who, label: which names the nodes? Name it with id_column=..., or call it id"),
     ("a label for an unknown node", lambda p: files(p, y=Y + "9,x\n"), "y.csv, line 8: node '9' is not among the 6 nodes of x.csv; add it there, or drop the line"),
     ("a node with two labels", lambda p: files(p, y=Y + "0,y\n"), "y.csv, line 8: node '0' stands in line 2 already; keep one"),
     ("too few labels", lambda p: files(p, y="label\n1\n0\n"), "y.csv has 2 labels for the 6 nodes of x.csv; give one row per node, or an id column"),
@@ -122,6 +144,7 @@ CASES = [
     ("one-hot labels", lambda p: tensors(y=torch.eye(6)), "labels have shape (6, 6): expected one class per node; for one-hot rows pass labels.argmax(1)"),
     ("a label below -1", lambda p: tensors(y=(0, 0, 0, -5, 1, 1)), "the label of node 3 is -5: classes count from 0, and -1 marks nodes without a label"),
     ("a name twice", lambda p: tensors(names=list("abcdea")), "the node name 'a' stands in rows 0 and 5; every node needs its own"),
+    ("a class number that is a name", lambda p: tensors(y=(0, 0, 0, 2**53, 1, 1)), "the label of node 3 is 9007199254740992, but numbers of classes count from 0; give such names as text"),
     ("too few names", lambda p: tensors(names=list("abc")), "own data: 3 node names for 6 nodes; give one per node"),
     ("too few names of classes", lambda p: tensors(classes=["x"]), "own data: label 1 occurs, but there are names for 1 class"),
     ("a split of another graph", lambda p: tensors(split=datasets.Split([0], [1], [2], nodes=3)), "own data: the split is one of 3 nodes, the graph has 6"),

@@ -1,6 +1,7 @@
 """Upper losses against plain formulas, links without leaks, any loss and any optimiser."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -120,7 +121,7 @@ def test_parts_that_cannot_be_scored_are_named(data):
         train.Task(*parts, train.Binary())
     with pytest.raises(ValueError, match="all targets of the train set are equal"):
         train.Task(*parts, train.Ranking())
-    number = torch.zeros(data.nodes, 1)
+    number = torch.arange(float(data.nodes))[:, None]
     number[split.test[0]] = torch.nan
     with pytest.raises(ValueError, match=f"node {int(split.test[0])} is in the test set but has no number"):
         train.Task(*parts[:2], number, *parts[3:], train.Regression())
@@ -236,3 +237,31 @@ def test_the_exact_lower_level_trains(data):
     histories = [train.run_seed(build, 0, task, plan)[1].history for build in builds]
     for a, b in zip(*histories, strict=True):
         assert a.train_loss == pytest.approx(b.train_loss, rel=1e-4)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e30])
+def test_equal_numbers_have_no_r2(data, value):
+    """0.1 is here because the mean of equal numbers may be off by a rounding error; R² was −1.8e36."""
+    split, number = data.split, torch.randn(data.nodes, 1)
+    number[split.test] = value
+    with pytest.raises(ValueError, match=r"^the test set holds only .*: R² .*; choose another split$"):
+        train.Task(data.features, data.graph, number, split.train, split.valid, split.test, train.Regression())
+    assert bool(train.Regression().score(torch.randn(7, 1), torch.full((7, 1), value)).isnan())
+
+
+@pytest.mark.parametrize("select", list(train.Select))
+def test_where_the_validation_score_is_not_defined_the_loss_chooses(data, select):
+    split, number = data.split, torch.randn(data.nodes, 1)
+    number[split.valid] = 0.5
+    task = train.Task(data.features, data.graph, number, split.train, split.valid, split.test, train.Regression())
+    model = us.models.MLP(data.features.shape[1], 1, hidden=4)
+    run = train.fit(model, task, train.Plan(epochs=12, rate=0.05, select=select))
+    assert all(math.isnan(epoch.valid_score) for epoch in run.history)
+    least = min(run.history, key=lambda epoch: epoch.valid_loss)
+    assert run.best == (run.history[-1] if select is train.Select.LAST else least)
+
+
+def test_one_class_alone_is_not_learnt(data):
+    split, labels = data.split, torch.zeros_like(data.labels)
+    with pytest.raises(ValueError, match=r"^the train set holds one class alone \(number 0\)"):
+        train.Task(data.features, data.graph, labels, split.train, split.valid, split.test)

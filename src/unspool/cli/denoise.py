@@ -14,10 +14,11 @@ from unspool import datasets
 from unspool.cli.source import noted, said_in_options
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
+from unspool.datasets.files import Signals, read_signals
+from unspool.datasets.node_files import Columns
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
-from unspool.ops.features import SparseFeatures
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Order:
     features: Path
     id_column: str | None
     feature_columns: tuple[str, ...]
+    header: bool | None
     weight: float | None
     choose: str | None
     noise: float | None
@@ -42,14 +44,13 @@ def run(order: Order) -> None:
     if order.noise is not None and (order.choose == "gcv" or order.weight is not None):
         raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
     rule = _rule(order)
-    columns = list(order.feature_columns) if order.feature_columns else None
+    columns = Columns(order.id_column, order.feature_columns if order.feature_columns else None, header=order.header)
     with said_in_options(), noted():
-        data = datasets.from_files(order.edges, order.features, id_column=order.id_column, feature_columns=columns)
-        x = data.features.to_dense() if isinstance(data.features, SparseFeatures) else data.features
-        graph = _graph(data, order.normalise)
-        found = denoise(x.double(), graph, rule)
-    _write(order.out, data, found)
-    _say(order, graph, x, found, data.notes)
+        signals = read_signals(order.edges, order.features, columns)
+        graph, x = _graph(signals.dataset, order.normalise), torch.from_numpy(signals.values)
+        found = denoise(x, graph, rule)
+    _write(order.out, signals, found)
+    _say(order, graph, x, found, signals.dataset.notes)
 
 
 def _graph(data: datasets.Dataset, normalise: str) -> Graph:
@@ -70,14 +71,18 @@ def _rule(order: Order) -> Any:
     return GCV() if order.choose == "gcv" else SURE(noise=order.noise)
 
 
-def _write(out: Path, data: datasets.Dataset, found: Denoised) -> None:
-    values = found.signal.numpy()
+def _write(out: Path, signals: Signals, found: Denoised) -> None:
+    """The same columns again, with all their digits."""
+    data, values = signals.dataset, found.signal.numpy()
     if out.suffix.lower() == ".npy":
         write_whole(out, lambda file: np.save(file, values))
         return
-    names = data.feature_names if data.feature_names is not None else [f"x{c}" for c in range(values.shape[1])]
+    names = signals.names if signals.names is not None else [f"x{c}" for c in range(values.shape[1])]
     ids = range(data.nodes) if data.names is None else data.names
-    write_table(out, {"id": [str(i) for i in ids], **{name: values[:, c] for c, name in enumerate(names)}})
+    called = "id" if signals.id_name is None else signals.id_name
+    write_table(
+        out, [(called, [str(i) for i in ids]), *((name, values[:, c]) for c, name in enumerate(names))], exact=True
+    )
 
 
 def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised, notes: tuple[str, ...]) -> None:

@@ -151,6 +151,9 @@ def explain(checkpoint: Path, **options: Any) -> None:
     "--feature-column", "feature_columns", multiple=True, help="A signal to denoise; all columns when omitted."
 )
 @click.option(
+    "--header/--no-header", default=None, help="Whether the first line of --features names columns; seen when omitted."
+)
+@click.option(
     "--weight", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="α of α‖H−X‖² + (1−α)‖BH‖², by hand."
 )
 @click.option(

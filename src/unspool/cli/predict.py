@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unspool import datasets
 from unspool.cli.recall import recall
-from unspool.cli.source import NO_SPLIT, Source
+from unspool.cli.source import Source
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
 from unspool.models import Model
@@ -35,7 +35,7 @@ def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
     table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
     table.update({name: values[chosen.numpy()] for name, values in columns.items()})
-    write_table(out, table)
+    write_table(out, list(table.items()))
     _say(out, table, data, models, as_json, chosen, only)
 
 
@@ -134,7 +134,7 @@ def _chosen(data: Any, only: str, models: list[Model], checkpoint: Path) -> Tens
 
 def _test_nodes(data: Any, models: list[Model], checkpoint: Path) -> Tensor:
     """The nodes that no model was trained on: random splits were drawn anew for every seed."""
-    if data.split is None or data.split.name == NO_SPLIT:
+    if data.split is None:
         return torch.empty(0, dtype=torch.int64)
     seeds = [(model.card.get("metrics") or {}).get("seed", 0) for model in models]
     found = {split.hash: split for split in (datasets.splits.repetition(data, seed) for seed in seeds)}

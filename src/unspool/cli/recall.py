@@ -76,6 +76,8 @@ def _with_columns(source: Source, facts: Mapping[str, Any]) -> Source:
         source = replace(source, id_column=named)
     if source.directed is None:
         source = replace(source, directed=trained.get("directed"))
+    if source.header is None:
+        source = replace(source, header=trained.get("header"))
     columns = tuple(facts.get("features") or ())
     table = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
     return replace(source, feature_columns=columns) if columns and table and not source.feature_columns else source

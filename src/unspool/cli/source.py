@@ -12,9 +12,6 @@ from typing import Any
 
 import click
 
-#: The name of a split that stands for none.
-NO_SPLIT = "none"
-
 #: Options that say which data; each of the commands takes them all.
 _OPTIONS = (
     click.option("--dataset", help="Name of a set (unspool datasets lists them); citeseer is built in."),
@@ -31,6 +28,7 @@ _OPTIONS = (
         help="Whether edges keep their direction; every edge runs both ways, and that is said, when omitted.",
     ),
     click.option("--split-column", help="A column that says train, valid or test."),
+    click.option("--header/--no-header", default=None, help="Whether the first line of --features and --labels names columns; seen when omitted."),
     click.option("--split", help="public, per-class:20/30, random:0.6/0.2/0.2, fold-3, ...; the set's own when omitted."),
 )  # fmt: skip
 
@@ -56,6 +54,7 @@ class Source:
     target_columns: tuple[str, ...] = ()
     feature_columns: tuple[str, ...] = ()
     split_column: str | None = None
+    header: bool | None = None
     split: str | None = None
     directed: bool | None = None
 
@@ -101,9 +100,10 @@ class Source:
             "feature_columns",
             "split_column",
             "directed",
+            "header",
         )
         for name in files:
-            if getattr(self, name):
+            if getattr(self, name) not in (None, ()):
                 raise ValueError(f"--{_option(name)} belongs to your own files; name the graph with --edges")
 
     def _files(self, split: Any) -> Any:
@@ -114,7 +114,7 @@ class Source:
         with said_in_options(), noted():
             return datasets.from_files(
                 self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
-                label_column=self.label_column, split_column=self.split_column, directed=self.directed,
+                label_column=self.label_column, split_column=self.split_column, directed=self.directed, header=self.header,
                 target_columns=list(self.target_columns) if self.target_columns else None, split=split,
             )  # fmt: skip
 
@@ -151,6 +151,7 @@ def _option(name: str) -> str:
 
 #: Ways out that the library names in Python, and their names here.
 _HERE = {
+    r"header=True or header=False": "--header or --no-header",
     r"name (its columns|them) with edge_columns=\([^)]*\)": r"call \1 source, target and weight",
     r"give numbers to NodeRegressor": "name the column with --target-column",
     r"for classes use label_column": "for classes use --label-column",
@@ -203,10 +204,10 @@ def said_in_options() -> Generator[None]:
 
 
 def _drawn_or_none(data: Any) -> Any:
-    """The usual split; where a class has too few examples, one that stands for none."""
-    from unspool.datasets import Split, splits
+    """The usual split; none where a class has too few examples."""
+    from unspool.datasets import splits
 
     try:
         return splits.random(data.strata, seed=0)
     except ValueError:
-        return Split.from_codes([1, 2, 3, *[0] * data.nodes][: data.nodes], name=NO_SPLIT)
+        return None

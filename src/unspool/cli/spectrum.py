@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from unspool import datasets
 from unspool.cli.demo import check_drawing, check_writable
 from unspool.cli.terminal import echo
+from unspool.datasets.arrays import Damaged, load_arrays
 from unspool.graph import Graph
 from unspool.models.folder import load_trained
 from unspool.refusal import Refusal
@@ -124,9 +124,8 @@ def read_graph(path: Path) -> Graph:
 
 def _from_npz(path: Path) -> tuple[Any, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            held = {name: file[name] for name in file.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as problem:
+        held = load_arrays(path)
+    except Damaged as problem:
         raise ValueError(f"{path} is no .npz file of plain arrays ({problem})") from None
     if "edge_index" not in held:
         raise ValueError(f"{path} holds {', '.join(held) or 'nothing'}, but no edge_index of shape (2, edges)")
@@ -134,7 +133,7 @@ def _from_npz(path: Path) -> tuple[Any, Any]:
 
 
 def _from_text(path: Path) -> tuple[Any, Any] | None:
-    """Two or three columns between commas, semicolons or white space; # begins a comment; one line may be a heading.
+    """Two or three columns between commas, semicolons or white space; comments (#) and one heading at the top.
 
     None where nodes have names instead of numbers.
     """
@@ -145,7 +144,9 @@ def _from_text(path: Path) -> tuple[Any, Any] | None:
     except UnicodeDecodeError:
         raise ValueError(f"{path} is no text: give two columns of node ids, or an .npz file") from None
     for number, line in enumerate(text.splitlines(), start=1):
-        words = re.split(r"\s*[,;]\s*|\s+", line.split("#")[0].strip())
+        if line.lstrip().startswith("#") and not rows:
+            continue
+        words = re.split(r"\s*[,;]\s*|\s+", line.strip())
         if words != [""]:
             rows.append(words)
             numbers.append(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,12 @@ def check_table(out: Path, also: tuple[str, ...] = ()) -> None:
     check_folder(out.parent)
 
 
-def write_table(out: Path, columns: Mapping[str, Any]) -> None:
-    """Write named columns of equal length; numbers keep the digits they have."""
+def write_table(out: Path, named: Sequence[tuple[str, Any]], exact: bool = False) -> None:
+    """Write named columns of equal length; numbers with nine digits, which float32 has, or with ``exact`` with all they have."""
+    columns = dict(named)
+    if len(columns) < len(named):
+        twice = next(name for i, (name, _) in enumerate(named) if name in dict(named[:i]))
+        raise ValueError(f"{out} would have two columns called {twice!r}; rename one in the data")
     if out.suffix.lower() == ".parquet":
         import pyarrow
         import pyarrow.parquet
@@ -41,10 +45,12 @@ def write_table(out: Path, columns: Mapping[str, Any]) -> None:
     text = io.StringIO(newline="")
     rows = csv.writer(text, delimiter="," if out.suffix.lower() == ".csv" else "\t", lineterminator="\n")
     rows.writerow(columns)
-    held = [[_cell(value) for value in values] for values in columns.values()]
+    held = [[_cell(value, exact) for value in values] for values in columns.values()]
     rows.writerows(zip(*held, strict=True))
     write_whole(out, lambda file: file.write(text.getvalue().encode()))
 
 
-def _cell(value: Any) -> str:
-    return f"{float(value):.9g}" if isinstance(value, float | np.floating) else str(value)
+def _cell(value: Any, exact: bool) -> str:
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    return repr(float(value)) if exact else f"{float(value):.9g}"

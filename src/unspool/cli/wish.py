@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Mapping
@@ -177,7 +178,9 @@ def model_called(name: str) -> type[models.Model]:
     """A model class by its name in any case."""
     known = {m.__name__.lower(): m for m in models.MODELS}
     if name.lower() not in known:
-        raise ValueError(f"no model called {name!r}: there are {', '.join(m.__name__ for m in models.MODELS)}")
+        close = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(known[c].__name__ for c in close)}? There" if close else "there"
+        raise ValueError(f"no model called {name!r}; {hint} are {', '.join(m.__name__ for m in models.MODELS)}")
     return known[name.lower()]
 
 

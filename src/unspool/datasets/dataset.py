@@ -151,8 +151,8 @@ class Dataset:
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def with_split(self, split: Split | Callable[[Dataset], Split]) -> Dataset:
-        """The same data under another split: a :class:`Split`, or a function from data sets to splits.
+    def with_split(self, split: Split | Callable[[Dataset], Split | None]) -> Dataset:
+        """The same data under another split: a :class:`Split`, or a function from data sets to splits (or to None, for none).
 
         Example:
             >>> from unspool import datasets
@@ -161,7 +161,7 @@ class Dataset:
             torch.Size([120])
         """
         made = split if isinstance(split, Split) else split(self)
-        return self._like(split=made.to(self.device))
+        return self._like(split=None if made is None else made.to(self.device))
 
     def row_normalised(self) -> Dataset:
         """The same data with rows of features that sum to one (see :func:`~unspool.datasets.features.row_normalise`).

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unspool.datasets.arrays import Array, Damaged, load_arrays
+from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
 from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
 
 SOURCES = frozenset({"source", "src", "from", "u", "node1", "source_id", "head", "citing"})
@@ -51,7 +51,7 @@ def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:
     check_file(path)
     kind = suffix(path)
     if kind in TEXT or kind in PARQUET:
-        return _from_table(read_table(path), columns)
+        return _from_table(read_table(path, comments=True), columns)
     if kind in (".npz", ".npy"):
         return _from_arrays(path)
     if kind == ".graphml":
@@ -106,7 +106,19 @@ def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int
         raise ValueError(
             f"{table.where(0)}: {', '.join(map(repr, first))} looks like a header; name its columns with edge_columns={first}"
         )
+    _check_counting(table, first)
     return 0, 1, 2 if width == 3 else None
+
+
+def _check_counting(table: Table, first: tuple[str, ...]) -> None:
+    """Refuse a first line 0, 1, 2, or 0, 1 above names: pandas counts columns so, and it would pass for an edge."""
+    ends = (str(table.columns[c][row]).strip() for row in range(1, table.rows) for c in (0, 1))
+    if first == ("0", "1", "2") or (first == ("0", "1") and table.rows > 1 and not any(e.isdecimal() for e in ends)):
+        weight = "; if it is an edge, write its weight as 2.0" if len(first) == 3 else ""
+        raise ValueError(
+            f"{table.where(0)}: {', '.join(first)} may be the names of the columns, which pandas counts so: call them source, target "
+            f"and weight{weight}"
+        )
 
 
 def _ends(table: Table, column: int) -> list[str]:
@@ -134,7 +146,7 @@ def _from_arrays(path: Path) -> EdgeFile:
         raise ValueError(f"{path} is damaged or no numpy file ({problem}); make it again") from None
     arrays = {"edge_index": arrays[""]} if "" in arrays else arrays
     if {"indices", "indptr", "shape"} <= set(arrays) or {"row", "col", "shape"} <= set(arrays):
-        return _from_matrix(path)
+        return _from_matrix(path, arrays)
     index = arrays["edge_index"] if "edge_index" in arrays else arrays["edges"].T if "edges" in arrays else None
     if index is None:
         raise ValueError(
@@ -145,16 +157,19 @@ def _from_arrays(path: Path) -> EdgeFile:
             f"{path}: edge_index holds {index.dtype} of shape {index.shape}: expected integers of shape (2, edges)"
         )
     weights = arrays.get("edge_weight")
+    if weights is not None and weights.dtype.kind not in "fiub":
+        raise ValueError(f"{path}: edge_weight holds {weights.dtype}: expected numbers")
     if weights is not None and weights.shape != (index.shape[1],):
         count = "is 1 edge" if index.shape[1] == 1 else f"are {index.shape[1]} edges"
         raise ValueError(f"{path}: edge_weight has shape {weights.shape}, but there {count}")
     return _numbered(path, index, weights, None)
 
 
-def _from_matrix(path: Path) -> EdgeFile:
-    import scipy.sparse
-
-    matrix = scipy.sparse.load_npz(path).tocoo()
+def _from_matrix(path: Path, arrays: dict[str, Array]) -> EdgeFile:
+    try:
+        matrix = sparse_matrix(arrays).tocoo()
+    except ValueError as problem:
+        raise ValueError(f"{path} is damaged ({problem}); write it with scipy.sparse.save_npz") from None
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path}: the adjacency matrix has shape {matrix.shape}: it must be square")
     index = np.stack([matrix.col, matrix.row])

@@ -15,6 +15,8 @@ from unspool.ops.operator import Csr, Operator
 
 #: Features with at most this share of non-zeros are kept sparse.
 SPARSE_BELOW = 0.2
+#: The largest number that float32 has.
+LARGEST = float(np.finfo(np.float32).max)
 
 Features = Tensor | SparseFeatures
 Array = np.ndarray[Any, Any]
@@ -127,18 +129,24 @@ def read_features(given: Any, names: Sequence[Any] | None = None) -> Features:
     return pack(matrix)
 
 
-def check_finite(matrix: Any, names: Sequence[Any] | None = None) -> None:
-    """Name the first entry that is NaN or infinite, by row (and node) and column."""
+def check_finite(matrix: Any, names: Sequence[Any] | None = None, largest: float = LARGEST) -> None:
+    """Name the first entry that is NaN, infinite or too large for float32, by row (and node) and column."""
     if scipy.sparse.issparse(matrix):
         entries = matrix.tocoo()
-        bad = np.flatnonzero(~np.isfinite(entries.data))
+        bad = np.flatnonzero(_outside(entries.data, largest))
         places = [(int(entries.row[i]), int(entries.col[i]), float(entries.data[i])) for i in bad[:1]]
     else:
-        where = np.argwhere(~np.isfinite(matrix)) if matrix.dtype.kind == "f" else np.zeros((0, 2), int)
+        where = np.argwhere(_outside(matrix, largest)) if matrix.dtype.kind == "f" else np.zeros((0, 2), int)
         places = [(int(i), int(j), float(matrix[i, j])) for i, j in where[:1]]
     for row, col, value in places:
         node = "" if names is None else f" (node {names[row]!r})"
-        raise ValueError(f"features: row {row}{node}, column {col} is {value}; fill or drop it first")
+        way = "bring it to another scale, since features are float32" if np.isfinite(value) else "fill or drop it first"
+        raise ValueError(f"features: row {row}{node}, column {col} is {value}; {way}")
+
+
+def _outside(values: Array, largest: float) -> Array:
+    bad = ~np.isfinite(values)
+    return bad | (np.abs(values) > largest) if values.dtype.itemsize > 4 else bad
 
 
 def _wide(x: Tensor) -> Tensor:

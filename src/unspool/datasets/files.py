@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from unspool.datasets.arrays import Array, Damaged, load_arrays
+from unspool.datasets.arrays import Array
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.edge_files import EdgeFile, read_edges
-from unspool.datasets.features import check_finite
-from unspool.datasets.headings import LABELS, headed, id_place, node_ids, unique_names
-from unspool.datasets.labels import BLANK, encode
+from unspool.datasets.labels import blank_notes
+from unspool.datasets.node_files import Columns, Features, Labels, find_targets, labels_of, read_features, read_labels
 from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, from_tensors
 from unspool.datasets.places import Place
 from unspool.datasets.split import Split
-from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, suffix
-
-PARTS = {"train": 1, "valid": 2, "val": 2, "validation": 2, "test": 3}
 
 
 def from_files(
@@ -37,6 +32,7 @@ def from_files(
     split_column: str | None = None,
     target_columns: Sequence[str] | None = None,
     directed: bool | None = None,
+    header: bool | None = None,
     split: Splitting = None,
     name: str | None = None,
 ) -> Dataset:
@@ -61,6 +57,8 @@ def from_files(
         target_columns: columns of numbers to be predicted, in ``labels`` or else in ``features``, instead of classes; an empty
             cell is unknown.
         directed: which way edges run, as in :func:`~unspool.datasets.from_tensors`; GraphML that calls itself undirected is.
+        header: whether the first line of features and labels names their columns; seen from the line when omitted, and asked
+            for where it cannot be seen.
         split: as in :func:`~unspool.datasets.from_tensors`.
         name: what the set is called; else the name of the edge file.
 
@@ -78,29 +76,57 @@ def from_files(
             ...
         ValueError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
     """
-    held = read_edges(Path(edges), edge_columns)
     if split_column is not None and labels is None and label_column is None and not target_columns:
         raise ValueError(f"split_column={split_column!r} stands beside labels; pass labels= or label_column= too")
-    wanted = [column for column in (label_column, split_column, *(target_columns or ())) if column is not None]
-    x = (
-        None
-        if features is None
-        else _read_features(Path(features), id_column, feature_columns, [] if labels else wanted)
-    )
-    if target_columns:
-        y = _find_targets(x, labels, id_column, target_columns, split_column)
-    else:
-        y = _find_labels(held, x, Path(edges), labels, id_column, label_column, split_column)
+    columns = Columns(id_column, feature_columns, label_column, split_column, target_columns, header)
+    held = read_edges(Path(edges), edge_columns)
+    x = None if features is None else read_features(Path(features), columns, answers=labels is None)
+    y = find_targets(x, labels, columns) if target_columns else _find_labels(held, x, Path(edges), labels, columns)
     called = Path(edges).name.split(".")[0] if name is None else name
-    way = False if held.undirected else directed
-    return _joined(held, x, y, feature_columns, split, called, way)
+    return _joined(held, x, y, columns, split, called, False if held.undirected else directed)
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Signals on a graph with all their digits, which the features of a data set, float32, do not keep.
+
+    Attributes:
+        dataset: the graph and the nodes' names; it has no features of its own.
+        values: float64 of shape (nodes, signals).
+        names: of the signals, where they have any.
+        id_name: what the file calls the nodes' names, if it names them.
+    """
+
+    dataset: Dataset
+    values: Array
+    names: tuple[str, ...] | None
+    id_name: str | None
+
+
+def read_signals(edges: Place, features: Place, columns: Columns) -> Signals:
+    """Read signals for who needs all their digits.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> place = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (place / "e.csv").write_text("source,target\\n0,1\\n1,0\\n")
+        >>> _ = (place / "x.csv").write_text("a\\n0.1\\n16777217\\n")
+        >>> read_signals(place / "e.csv", place / "x.csv", Columns()).values.ravel().tolist()
+        [0.1, 16777217.0]
+    """
+    held, x = read_edges(Path(edges)), read_features(Path(features), columns, answers=False)
+    matrix = x.matrix.toarray() if scipy.sparse.issparse(x.matrix) else x.matrix
+    bare = replace(x, matrix=np.zeros((matrix.shape[0], 1)), columns=None)
+    way = False if held.undirected else None
+    dataset = _joined(held, bare, None, columns, None, Path(edges).name.split(".")[0], way)
+    return Signals(dataset, matrix.astype(np.float64), x.columns, x.id_name)
 
 
 def _joined(
     held: EdgeFile,
-    x: _Features | None,
-    y: _Labels | None,
-    columns: Sequence[str] | None,
+    x: Features | None,
+    y: Labels | None,
+    columns: Columns,
     split: Splitting,
     name: str,
     directed: bool | None,
@@ -110,216 +136,71 @@ def _joined(
     place = {node: row for row, node in enumerate(names)}
     hint = "; if the line is a header, name its columns with edge_columns=(..., ...)" if held.bare else ""
     ends = [_places(side, place, origin, held.where, hint) for side in (held.sources, held.targets)]
-    matrix = _rows(x, held, names, columns)
+    _check_first_line(held, x, y, columns)
+    matrix = _rows(x, held, names, columns.features)
+    _check_ids(x, y, columns)
     numbers, codes = _spread(y, place, origin)
     given = split if split is not None or codes is None else Split.from_codes(codes, name="from the file")
     plain = names == tuple(map(str, range(len(names))))
     aims = y is not None and y.classes is None
-    return from_tensors(
+    made = from_tensors(
         np.array(ends, dtype=np.int64).reshape(2, -1), matrix, None if aims else numbers, nodes=len(names),
         edge_weight=held.weights, classes=None if y is None else y.classes, names=None if plain else names,
-        targets=numbers if aims else None, feature_names=columns if x is None else x.columns, directed=directed, split=given, name=name,
+        targets=numbers if aims else None, feature_names=columns.features if x is None else x.columns, directed=directed,
+        split=given, name=name,
     )  # fmt: skip
+    return made if y is None or not y.notes else replace(made, notes=(*made.notes, *y.notes))
+
+
+def _check_first_line(held: EdgeFile, x: Features | None, y: Labels | None, columns: Columns) -> None:
+    """Refuse a table without names whose first line counts its columns, where the edges do not confirm that it is a node."""
+    part = y if x is None else x
+    if part is None or part.table is None or part.table.header is not None or columns.header is not None:
+        return
+    table, named = part.table, {*held.sources, *held.targets, *(held.nodes or ())}
+    confirmed = "0" in named if part.ids is not None else str(table.rows - 1) in named
+    if table.first() == [str(c) for c in range(len(table.columns))] and not confirmed:
+        what = "node '0'" if part.ids is not None else f"node {table.rows - 1}, which would be the last,"
+        raise ValueError(
+            f"{table.where(0)}: {', '.join(table.first()[:4])} may be the names of the columns (pandas counts them so) or the first "
+            f"node, and {what} has no edge; say which with header=True or header=False"
+        )
+
+
+def _check_ids(x: Features | None, y: Labels | None, columns: Columns) -> None:
+    """Refuse labels whose nodes are named in a column that nobody pointed at: by their order they would go to others."""
+    if x is None or x.ids is None or y is None or y.ids is not None or y.table is None or y.table is x.table:
+        return
+    used = 1 if not columns.targets else len(columns.targets)
+    if len(y.table.columns) > used + (columns.split is not None):
+        have = "no header" if y.table.header is None else f"the columns {', '.join(y.table.header)}"
+        raise ValueError(f"{y.table.path} has {have}: which names the nodes? Name it with id_column=..., or call it id")
 
 
 def _find_labels(
-    held: EdgeFile,
-    x: _Features | None,
-    edges: Path,
-    labels: Place | None,
-    id_column: str | None,
-    label_column: str | None,
-    split_column: str | None,
-) -> _Labels | None:
+    held: EdgeFile, x: Features | None, edges: Path, labels: Place | None, columns: Columns
+) -> Labels | None:
     """Labels from their own file, from a column of the features, or from GraphML's attributes."""
     if labels is not None:
-        return _read_labels(Path(labels), id_column, label_column, split_column)
-    if label_column is None:
+        return read_labels(Path(labels), columns)
+    if columns.label is None:
         return None
     if x is None:
-        return _attribute_classes(edges, held, label_column)
+        return _attribute_classes(edges, held, columns.label)
     if x.table is None:
-        raise ValueError(f"{x.path} has no columns, so no {label_column!r}; pass labels=")
-    return _labels_of(x.table, id_column, label_column, split_column)
+        raise ValueError(f"{x.path} has no columns, so no {columns.label!r}; pass labels=")
+    return labels_of(x.table, columns)
 
 
-@dataclass(frozen=True, eq=False)
-class _Features:
-    matrix: Any
-    ids: list[str] | None
-    path: Path
-    table: Table | None = None
-    columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """Class numbers and their names, or, without names, rows of numbers to be predicted."""
-
-    numbers: Array
-    classes: tuple[str, ...] | None
-    ids: list[str] | None
-    codes: Array | None
-    path: Path
-    table: Table | None = None
-
-    def where(self, row: int) -> str:
-        """The words that name a row."""
-        return f"{self.path.name}, row {row}" if self.table is None else self.table.where(row)
-
-
-def _read_features(path: Path, id_column: str | None, columns: Sequence[str] | None, skip: Sequence[str]) -> _Features:
-    check_file(path)
-    kind = suffix(path)
-    if kind in (".npy", ".npz"):
-        return _Features(_matrix(path), None, path)
-    if kind not in TEXT and kind not in PARQUET:
-        raise ValueError(
-            f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
-        )
-    table = headed(path, (id_column, *skip))
-    ids = node_ids(table, id_column)
-    if columns is not None:
-        chosen = [table.find(column) for column in columns]
-    else:
-        left = [table.find(column) for column in skip]
-        chosen = [c for c in range(len(table.columns)) if c not in left and c != id_place(table, id_column)]
-    if not chosen:
-        raise ValueError(f"{path} has no column of features beside the ids; add one, or leave features out")
-    matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
-    named = None if table.header is None else tuple(table.header[column] for column in chosen)
-    if named is not None and columns is None and any(not name.strip() for name in named):
-        raise ValueError(
-            f"{path} has a column without a name, perhaps an index that was written along; drop it, or list the features with feature_columns=..."
-        )
-    return _Features(matrix, ids, path, table, named)
-
-
-def _matrix(path: Path) -> Any:
-    matrix: Any = _array(path) if suffix(path) == ".npy" else _sparse(path)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} holds {matrix.dtype} of shape {matrix.shape}: expected numbers of shape (nodes, features)"
-        )
-    check_finite(matrix)
-    return matrix
-
-
-def _array(path: Path) -> Array:
-    try:
-        return load_arrays(path)[""]
-    except (Damaged, KeyError) as problem:
-        raise ValueError(f"{path} is damaged or of another format ({problem}); write it with numpy.save") from None
-
-
-def _sparse(path: Path) -> Any:
-    try:
-        return scipy.sparse.load_npz(io.BytesIO(path.read_bytes())).tocsr()  # opens no pickles
-    except Exception as problem:  # a flipped byte can make it fail in any way
-        kind = type(problem).__name__
-        raise ValueError(
-            f"{path} is damaged or of another format ({kind}); write it with scipy.sparse.save_npz"
-        ) from None
-
-
-def _read_labels(path: Path, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
-    check_file(path)
-    kind = suffix(path)
-    if kind == ".npy":
-        if split_column is not None:
-            raise ValueError(f"{path} has no columns, so no {split_column!r}; use a table, or pass split=")
-        held = _array(path)
-        if held.ndim != 1:
-            raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
-        texts = ["" if isinstance(v, float) and np.isnan(v) else str(v) for v in held.tolist()]
-        return _Labels(*encode(texts, lambda row: f"{path.name}, row {row}: the label"), None, None, path)
-    if kind not in TEXT and kind not in PARQUET:
-        raise ValueError(
-            f"{path}: labels ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet or .npy"
-        )
-    return _labels_of(
-        headed(path, (id_column, label_column, split_column), labels=True), id_column, label_column, split_column
-    )
-
-
-def _labels_of(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> _Labels:
-    ids = node_ids(table, id_column)
-    if ids is None and table.header is None and len(table.columns) == 2:
-        ids = unique_names(table, 0)
-    column = _label_place(table, id_column, label_column, split_column)
-    where = f"{table.label(column)}: the label"
-    numbers, classes = encode(table.texts(column), lambda row: f"{table.where(row)}, {where}")
-    if not classes:
-        raise ValueError(f"{table.path}, {table.label(column)} holds no label at all; is it the right column?")
-    codes = None if split_column is None else _codes(table, table.find(split_column))
-    return _Labels(numbers, classes, ids, codes, table.path, table)
-
-
-def _find_targets(
-    x: _Features | None,
-    labels: Place | None,
-    id_column: str | None,
-    columns: Sequence[str],
-    split_column: str | None,
-) -> _Labels:
-    """Numbers to be predicted, from columns of the labels or of the features."""
-    if labels is not None:
-        check_file(Path(labels))
-        table = headed(Path(labels), (id_column, split_column, *columns))
-    elif x is None or x.table is None:
-        raise ValueError(f"target_columns={list(columns)}, but there is no table to find them in; pass labels=")
-    else:
-        table = x.table
-    values = np.array([_numbers_or_blank(table, table.find(column)) for column in columns]).T
-    codes = None if split_column is None else _codes(table, table.find(split_column))
-    return _Labels(values, None, node_ids(table, id_column), codes, table.path, table)
-
-
-def _numbers_or_blank(table: Table, column: int) -> list[float]:
-    found: list[float] = []
-    for row, text in enumerate(table.texts(column)):
-        blank = text.strip().lower() in BLANK - {"-1", "-1.0"}
-        if not blank and not is_number(text):
-            raise ValueError(
-                f"{table.where(row)}, {table.label(column)}: {text!r} is no number to predict; for classes use label_column"
-            )
-        found.append(float("nan") if blank else float(text))
-    return found
-
-
-def _label_place(table: Table, id_column: str | None, label_column: str | None, split_column: str | None) -> int:
-    if label_column is not None:
-        return table.find(label_column)
-    taken = {id_place(table, id_column), None if split_column is None else table.find(split_column)}
-    left = [c for c in range(len(table.columns)) if c not in taken]
-    if table.header is None and len(table.columns) <= 2:
-        return len(table.columns) - 1
-    named = [c for c in left if table.header is not None and table.header[c].lower() in LABELS]
-    if len(named) == 1 or len(left) == 1:
-        return named[0] if len(named) == 1 else left[0]
-    have = "no header" if table.header is None else f"the columns {', '.join(table.header)}"
-    raise ValueError(f"{table.path} has {have}: which is the label? Name it with label_column=...")
-
-
-def _codes(table: Table, column: int) -> Array:
-    codes = np.zeros(table.rows, dtype=np.uint8)
-    for row, text in enumerate(table.texts(column)):
-        if text and text.lower() not in PARTS:
-            raise ValueError(
-                f"{table.where(row)}, {table.label(column)}: {text!r} is no part; use train, valid, test or nothing"
-            )
-        codes[row] = PARTS[text.lower()] if text else 0
-    return codes
-
-
-def _attribute_classes(path: Path, held: EdgeFile, column: str) -> _Labels:
+def _attribute_classes(path: Path, held: EdgeFile, column: str) -> Labels:
     if held.nodes is None or not held.attributes:
         raise ValueError(f"label_column={column!r}, but there is no table to find it in; pass labels= or features=")
     numbers, classes = attribute_labels(held.attributes, held.nodes, column)
-    return _Labels(numbers, classes, list(held.nodes), None, path)
+    notes = blank_notes([str(attributes.get(column, "")) for attributes in held.attributes])
+    return Labels(numbers, classes, list(held.nodes), None, path, notes=notes)
 
 
-def _node_names(held: EdgeFile, x: _Features | None, y: _Labels | None) -> tuple[tuple[str, ...], str]:
+def _node_names(held: EdgeFile, x: Features | None, y: Labels | None) -> tuple[tuple[str, ...], str]:
     """The nodes in order, and the file that says so."""
     for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else len(y.numbers))):
         if part is not None and rows is not None and (part is x or part.ids is None):
@@ -343,7 +224,7 @@ def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any
         ) from None
 
 
-def _rows(x: _Features | None, held: EdgeFile, names: tuple[str, ...], columns: Sequence[str] | None) -> Any:
+def _rows(x: Features | None, held: EdgeFile, names: tuple[str, ...], columns: Sequence[str] | None) -> Any:
     if x is not None:
         return x.matrix
     if columns is None:
@@ -353,7 +234,7 @@ def _rows(x: _Features | None, held: EdgeFile, names: tuple[str, ...], columns: 
     return attribute_matrix(held.attributes, names, columns)
 
 
-def _spread(y: _Labels | None, place: dict[str, int], origin: str) -> tuple[Array | None, Array | None]:
+def _spread(y: Labels | None, place: dict[str, int], origin: str) -> tuple[Array | None, Array | None]:
     """Labels and parts in the order of the nodes; nodes that the file does not list have none."""
     if y is None:
         return None, None

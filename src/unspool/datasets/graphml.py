@@ -26,7 +26,7 @@ def read_graphml(path: Path) -> EdgeFile:
     """
     try:
         top = ElementTree.parse(path).getroot()
-    except ElementTree.ParseError as problem:
+    except (ElementTree.ParseError, LookupError, ValueError) as problem:  # the others: of an encoding that nobody knows
         raise ValueError(f"{path} is no well-formed GraphML ({problem}); export it again") from None
     graph = _child(top, "graph")
     if graph is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+#: A class number beyond this is a name.
+MOST = 1_000_000
 #: Texts that mean "no label".
 BLANK = frozenset({"", "-1", "-1.0", "nan", "na", "n/a", "none", "null", "?"})
 
@@ -38,7 +41,7 @@ def read_label_numbers(given: Any, nodes: int) -> tuple[Tensor, tuple[str, ...]]
         raise ValueError(f"{labels.size} labels for {nodes} nodes; give one per node, -1 where there is none")
     if labels.dtype.kind in "OUS":
         numbers, classes = encode(
-            [None if v is None else str(v) for v in labels], lambda row: f"the label of node {row}"
+            [None if v is None else as_text(v) for v in labels.tolist()], lambda row: f"the label of node {row}"
         )
         return torch.as_tensor(numbers), classes
     if labels.dtype.kind == "f":
@@ -54,7 +57,12 @@ def read_label_numbers(given: Any, nodes: int) -> tuple[Tensor, tuple[str, ...]]
         raise ValueError(
             f"the label of node {low[0]} is {numbers[low[0]]}: classes count from 0, and -1 marks nodes without a label"
         )
-    return torch.as_tensor(numbers), tuple(str(c) for c in range(int(numbers.max(initial=-1)) + 1))
+    high = int(numbers.max(initial=-1))
+    if high >= MOST:
+        raise ValueError(
+            f"the label of node {int(numbers.argmax())} is {high}, but numbers of classes count from 0; give such names as text"
+        )
+    return torch.as_tensor(numbers), tuple(str(c) for c in range(high + 1))
 
 
 def read_targets(given: Any, nodes: int) -> Tensor:
@@ -83,33 +91,54 @@ def read_targets(given: Any, nodes: int) -> Tensor:
 def encode(values: Sequence[str | None], where: Callable[[int], str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
     """Class names as numbers in sorted order (numerical order where all names are whole numbers), -1 for blanks.
 
+    Names are compared as text, so that no two classes become one; only the ``.0`` is taken off that tables with gaps give to
+    whole numbers.
+
     Example:
         >>> encode(["b", "", "a", "b"], where=str)
         (array([ 1, -1,  0,  1]), ('a', 'b'))
+        >>> encode(["7", "007", "1_0", "10"], where=str)[1]
+        ('007', '10', '1_0', '7')
     """
     texts = [None if v is None or v.strip().lower() in BLANK else v.strip() for v in values]
     known = {text for text in texts if text is not None}
-    numbers = {text: _number(text) for text in known}
-    if known and all(number is not None for number in numbers.values()):
-        for row, text in enumerate(texts):
-            value = None if text is None else numbers[text]
-            if value is not None and value != int(value):
-                raise _no_class(where(row), text)
-        named = {text: str(int(number)) for text, number in numbers.items() if number is not None}
-        classes = tuple(sorted(set(named.values()), key=int))
-    else:
-        named = {text: text for text in known}
-        classes = tuple(sorted(known))
+    if known and all(_NUMBER.fullmatch(text) for text in known):
+        row = next((i for i, text in enumerate(texts) if text is not None and not _WHOLE.fullmatch(text)), None)
+        if row is not None:
+            raise _no_class(where(row), texts[row])
+    named = {text: text.partition(".")[0] if _WHOLE.fullmatch(text) else text for text in known}
+    for row, text in enumerate(texts):
+        if text is not None and text != named[text] and named[text] in known:
+            raise ValueError(
+                f"{where(row)} is {text}, and another is {named[text]}: the same number, written differently; write it one way"
+            )
+    whole = all(_INTEGER.fullmatch(name) for name in named.values())
+    classes = tuple(sorted(set(named.values()), key=(lambda name: (int(name), name)) if whole else None))
     place = {name: i for i, name in enumerate(classes)}
     return np.array([-1 if text is None else place[named[text]] for text in texts], dtype=np.int64), classes
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+def as_text(value: Any) -> str:
+    """A label out of an array as text: whole floats without their point, NaN as nothing.
+
+    Example:
+        >>> [as_text(value) for value in (2.0, float("nan"), 9007199254740993, "b")]
+        ['2', '', '9007199254740993', 'b']
+    """
+    if isinstance(value, float):
+        return "" if np.isnan(value) else str(int(value)) if value.is_integer() else str(value)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def blank_notes(texts: Sequence[str]) -> tuple[str, ...]:
+    """A remark where words were read as the absence of a label: somebody may have meant a class."""
+    words = [text.strip() for text in texts if text.strip().lower() in BLANK - {"", "-1", "-1.0", "nan"}]
+    return tuple(f"{words.count(word)} × {word!r} read as no label" for word in sorted(set(words)))
+
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def _no_class(culprit: str, value: Any) -> TypeError:

@@ -16,7 +16,7 @@ from unspool.datasets.labels import encode, read_label_numbers, read_targets
 from unspool.datasets.split import Split
 from unspool.graph.edges import merge, read_edge_index, read_weights, settle, tell
 
-Splitting = Split | Callable[[Dataset], Split] | None
+Splitting = Split | Callable[[Dataset], Split | None] | None
 
 
 def from_tensors(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from unspool.datasets.limits import TooLarge, check_size
+from unspool.datasets.text_rows import text_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -54,6 +54,7 @@ class Table:
         header = tuple(str(column[0]).strip() for column in self.columns)
         if self.rows == 1:
             raise ValueError(f"{self.path} holds a header and no rows; is it complete?")
+        check_header(self.path, header)
         return Table(self.path, header, tuple(column[1:] for column in self.columns), self.lines[1:])
 
     def first(self) -> list[str]:
@@ -75,9 +76,13 @@ class Table:
     def numbers(self, column: int) -> Array:
         """A column as float64, or a sentence that names the cell which is no number or is missing."""
         held = self.columns[column]
+        # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0.
+        plain = held.dtype.kind in "fiub" if isinstance(held, np.ndarray) else not any("_" in cell for cell in held)
         try:
-            values = np.array(held, dtype=np.float64)  # a copy: Parquet's arrays are read-only
+            values = np.array(held, dtype=np.float64) if plain else None  # a copy: Parquet's arrays are read-only
         except (TypeError, ValueError):
+            values = None
+        if values is None:
             values = np.array([self._number(row, column) for row in range(self.rows)])
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
@@ -90,16 +95,17 @@ class Table:
         text = _text(self.columns[column][row])
         if not text:
             raise ValueError(f"{self.where(row)}, {self.label(column)}: the cell is empty; fill it or drop the row")
-        try:
-            return float(text)
-        except ValueError:
+        if not is_number(text):
             raise ValueError(
                 f"{self.where(row)}, {self.label(column)}: {text!r} is no number; encode it, or leave the column out"
-            ) from None
+            )
+        return float(text)
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, comments: bool = False) -> Table:
     """Read a text or Parquet file; text files keep their first line as a row until :meth:`Table.with_header`.
+
+    ``comments`` where lines at the top that begin with # may be comments.
 
     Example:
         >>> import tempfile, pathlib
@@ -114,7 +120,7 @@ def read_table(path: Path) -> Table:
     kind = suffix(path)
     if kind in PARQUET:
         return _parquet(path)
-    rows, lines = _text_rows(path, TEXT[kind])
+    rows, lines = text_rows(path, TEXT[kind], comments)
     if not rows:
         raise ValueError(f"{path} is empty; is it complete?")
     width = len(rows[0])
@@ -141,37 +147,24 @@ def suffix(path: Path) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text reads as a number."""
+    """Whether a text reads as a number; Python's 1_0 does not.
+
+    Example:
+        >>> is_number("1e-3"), is_number("1_0")
+        (True, False)
+    """
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text
 
 
-def _text_rows(path: Path, separator: str | None) -> tuple[list[list[str]], list[int]]:
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
-        text = data.decode("utf-8-sig")
-    except (OSError, EOFError) as problem:
-        raise ValueError(f"{path} is damaged ({problem}); make it again") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is no UTF-8 text; save it as UTF-8, or give it its true ending") from None
-    if separator is None:  # any white space
-        parsed = ((number, line.split()) for number, line in enumerate(text.splitlines(), start=1))
-    else:
-        reader = csv.reader(io.StringIO(text), delimiter=separator)
-        parsed = ((reader.line_num, row) for row in reader)
-    try:
-        for number, row in parsed:
-            if row and not row[0].lstrip().startswith("#") and any(cell.strip() for cell in row):
-                rows.append(row)
-                lines.append(number)
-    except csv.Error as problem:
-        raise ValueError(f"{path.name}, line {len(lines) + 1}: {problem}; mend the line") from None
-    return rows, lines
+def check_header(path: Path, header: Sequence[str]) -> None:
+    """Refuse two columns of one name: nobody could tell which is meant."""
+    twice = next((name for i, name in enumerate(header) if name and name in header[:i]), None)
+    if twice is not None:
+        raise ValueError(f"{path} has two columns called {twice!r}; rename one")
 
 
 def _parquet(path: Path) -> Table:
@@ -182,13 +175,38 @@ def _parquet(path: Path) -> Table:
             f"reading {path.name} needs pyarrow: pip install 'unspool[parquet]', or save the table as CSV"
         ) from None
     try:
-        held = parquet.read_table(path)
+        held = _within_limits(path, parquet.ParquetFile(path))
+    except TooLarge:
+        raise
     except Exception as problem:
         raise ValueError(f"{path} is damaged or no Parquet file ({type(problem).__name__}); make it again") from None
     if held.num_rows == 0 or held.num_columns == 0:
         raise ValueError(f"{path} is empty; is it complete?")
-    columns = tuple(column.to_numpy() for column in held.columns)
-    return Table(path, tuple(str(name) for name in held.column_names), columns, None)
+    header = tuple(str(name) for name in held.column_names)
+    check_header(path, header)
+    return Table(path, header, tuple(_column(column) for column in held.columns), None)
+
+
+def _within_limits(path: Path, file: Any) -> Any:
+    """The table, refused while it unpacks to more than is allowed: a column of a million equal cells takes a few bytes."""
+    import pyarrow  # pyright: ignore[reportMissingImports]
+
+    check_size(path, 8 * file.metadata.num_rows * max(file.metadata.num_columns, 1))
+    batches, size = list[Any](), 0
+    for batch in file.iter_batches(batch_size=1 << 14):
+        size += batch.nbytes
+        check_size(path, size)
+        batches.append(batch)
+    return pyarrow.Table.from_batches(batches, schema=file.schema_arrow)
+
+
+def _column(column: Any) -> Any:
+    """A column as an array; whole numbers with gaps as objects, since numpy would round the large ones."""
+    import pyarrow  # pyright: ignore[reportMissingImports]
+
+    if column.null_count and pyarrow.types.is_integer(column.type):
+        return np.array(column.to_pylist(), dtype=object)
+    return column.to_numpy()
 
 
 def _text(value: Any) -> str:

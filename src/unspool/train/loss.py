@@ -62,10 +62,16 @@ class CrossEntropy(Loss):
     score_name = "accuracy"
 
     def check(self, target: Tensor, ids: Tensor, part: str) -> None:
-        """Every node of the part has a class."""
-        bad = torch.nonzero(target[ids] < 0).flatten()
+        """Every node of the part has a class, and there is more than one to learn."""
+        found = target[ids]
+        bad = torch.nonzero(found < 0).flatten()
         if bad.numel():
             raise ValueError(f"node {int(ids[bad[0]])} is in the {part} set but has no label; take it out of the split")
+        if part == "train" and found.numel() and bool((found == found[0]).all()):
+            raise ValueError(
+                f"the train set holds one class alone (number {int(found[0])}), so there is nothing to tell apart and any accuracy would "
+                "mean nothing; check the labels, or choose another split"
+            )
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean negative log likelihood."""
@@ -131,12 +137,18 @@ class Regression(Loss):
     score_name = "R²"
 
     def check(self, target: Tensor, ids: Tensor, part: str) -> None:
-        """Every number is finite."""
+        """Every number is finite, and those that are scored in the end are not all equal."""
         known = torch.isfinite(target).reshape(target.shape[0], -1).all(-1)
         bad = torch.nonzero(~known[ids]).flatten()
         if bad.numel():
             raise ValueError(
                 f"node {int(ids[bad[0]])} is in the {part} set but has no number; take it out of the split"
+            )
+        found = target[ids]
+        if part == "test" and found.numel() and bool((found == found[0]).all()):
+            told = "one number alone" if ids.numel() == 1 else f"only {float(found.flatten()[0]):g}"
+            raise ValueError(
+                f"the test set holds {told}: R² compares errors with the spread of the numbers, which is 0; choose another split"
             )
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
@@ -144,10 +156,11 @@ class Regression(Loss):
         return functional.mse_loss(output, target.view(output.shape).to(output.dtype))
 
     def score(self, output: Tensor, target: Tensor) -> Tensor:
-        """1 − squared error / variance."""
+        """1 − squared error / variance; NaN where all targets are equal, and there is none."""
         target = target.view(output.shape).to(output.dtype)
         spread = (target - target.mean(0)).square().sum()
-        return 1 - (output - target).square().sum() / spread.clamp_min(torch.finfo(output.dtype).tiny)
+        alike = (target == target[:1]).all()  # Trap: the mean of equal numbers may differ from them by a rounding error
+        return torch.where(alike, torch.nan, 1 - (output - target).square().sum() / spread)
 
 
 @dataclass(frozen=True)
@@ -179,6 +192,12 @@ class Ranking(Loss):
         if bad.numel():
             raise ValueError(
                 f"node {int(ids[bad[0]])} is in the {part} set but has no number; take it out of the split"
+            )
+        found = target[ids]
+        if part == "test" and found.numel() and bool((found == found[0]).all()):
+            told = "one number alone" if ids.numel() == 1 else f"only {float(found.flatten()[0]):g}"
+            raise ValueError(
+                f"the test set holds {told}: R² compares errors with the spread of the numbers, which is 0; choose another split"
             )
         if found.numel() and bool((found == found.flatten()[0]).all()):
             raise ValueError(f"all targets of the {part} set are equal: nothing is to be ranked; choose another split")

@@ -114,7 +114,9 @@ class Plan:
         """Whether an epoch takes the place of the best so far."""
         if best is None or self.select is Select.LAST:
             return True
-        if self.select is Select.VALIDATION_LOSS:
+        if self.select is Select.VALIDATION_LOSS or math.isnan(
+            new.valid_score
+        ):  # R² of equal numbers: the loss decides
             return new.valid_loss < best.valid_loss
         return (new.valid_score, -new.valid_loss) > (best.valid_score, -best.valid_loss)
 

@@ -1,0 +1,245 @@
+"""Tables and arrays about nodes: features, labels and numbers to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
+from unspool.datasets.features import check_finite
+from unspool.datasets.headings import LABELS, headed, id_place, node_ids, unique_names
+from unspool.datasets.labels import BLANK, as_text, blank_notes, encode
+from unspool.datasets.limits import TooLarge
+from unspool.datasets.places import Place
+from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, suffix
+
+PARTS = {"train": 1, "valid": 2, "val": 2, "validation": 2, "test": 3}
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A row of numbers per node, in float64 or as the file has them, and where they come from."""
+
+    matrix: Any
+    ids: list[str] | None
+    path: Path
+    table: Table | None = None
+    columns: tuple[str, ...] | None = None
+    id_name: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Class numbers and their names, or, without names, rows of numbers to be predicted."""
+
+    numbers: Array
+    classes: tuple[str, ...] | None
+    ids: list[str] | None
+    codes: Array | None
+    path: Path
+    table: Table | None = None
+    notes: tuple[str, ...] = ()
+
+    def where(self, row: int) -> str:
+        """The words that name a row."""
+        return f"{self.path.name}, row {row}" if self.table is None else self.table.where(row)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are what; see :func:`~unspool.datasets.from_files`."""
+
+    id: str | None = None
+    features: Sequence[str] | None = None
+    label: str | None = None
+    split: str | None = None
+    targets: Sequence[str] | None = None
+    header: bool | None = None
+
+    @property
+    def answers(self) -> list[str]:
+        """Those that are to be predicted, or say which nodes train."""
+        return [column for column in (self.label, self.split, *(self.targets or ())) if column is not None]
+
+
+def read_features(path: Path, columns: Columns, answers: bool) -> Features:
+    """Features from a table or an array; ``answers`` where the table holds the labels or targets too."""
+    check_file(path)
+    kind = suffix(path)
+    if kind in (".npy", ".npz"):
+        return Features(_matrix(path), None, path)
+    if kind not in TEXT and kind not in PARQUET:
+        raise ValueError(
+            f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
+        )
+    skip = columns.answers if answers else []
+    table = headed(path, (columns.id, *skip), header=columns.header)
+    ids = node_ids(table, columns.id)
+    left = [table.find(column) for column in skip]
+    named_by = id_place(table, columns.id)
+    if columns.features is not None:
+        chosen = [table.find(column) for column in columns.features]
+        _check_chosen(columns.features, skip)
+        if named_by is not None and named_by in chosen:
+            raise ValueError(f"{table.label(named_by)} names the nodes of {path}; take it out of feature_columns")
+    else:
+        chosen = [c for c in range(len(table.columns)) if c not in left and c != named_by]
+    if not chosen:
+        raise ValueError(f"{path} has no column of features beside the ids; add one, or leave features out")
+    matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
+    named = None if table.header is None else tuple(table.header[column] for column in chosen)
+    if named is not None and columns.features is None and any(not name.strip() for name in named):
+        raise ValueError(
+            f"{path} has a column without a name, perhaps an index that was written along; drop it, or list the features with feature_columns=..."
+        )
+    if ids is None:
+        _check_order(table, chosen, matrix)
+    id_name = None if named_by is None or table.header is None else table.header[named_by]
+    return Features(matrix, ids, path, table, named, id_name)
+
+
+def _check_chosen(features: Sequence[str], answers: Sequence[str]) -> None:
+    twice = next((name for i, name in enumerate(features) if name in features[:i]), None)
+    if twice is not None:
+        raise ValueError(f"feature_columns names {twice!r} twice; name it once")
+    both = next((name for name in features if name in answers), None)
+    if both is not None:
+        raise ValueError(f"{both!r} is among feature_columns and is what is to be predicted; take it out")
+
+
+def _check_order(table: Table, chosen: Sequence[int], matrix: Array) -> None:
+    """Refuse a column that numbers the nodes in another order than they stand in: it would pass for a feature."""
+    count = np.arange(table.rows)
+    for column, values in zip(chosen, matrix.T, strict=True):
+        if table.rows > 2 and np.array_equal(np.sort(values), count) and not np.array_equal(values, count):
+            raise ValueError(
+                f"{table.path}, {table.label(column)} holds each of 0 to {table.rows - 1} once, in another order than the rows: if these "
+                "are the nodes, call the column id; if not, name the nodes in a column called id"
+            )
+
+
+def _matrix(path: Path) -> Any:
+    matrix: Any = _array(path) if suffix(path) == ".npy" else _sparse(path)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{path} holds {matrix.dtype} of shape {matrix.shape}: expected numbers of shape (nodes, features)"
+        )
+    check_finite(matrix, largest=float(np.finfo(np.float64).max))
+    return matrix
+
+
+def _array(path: Path) -> Array:
+    try:
+        return load_arrays(path)[""]
+    except (Damaged, KeyError) as problem:
+        raise ValueError(f"{path} is damaged or of another format ({problem}); write it with numpy.save") from None
+
+
+def _sparse(path: Path) -> Any:
+    try:
+        return sparse_matrix(load_arrays(path))
+    except TooLarge:
+        raise
+    except (Damaged, ValueError) as problem:
+        raise ValueError(
+            f"{path} is damaged or of another format ({problem}); write it with scipy.sparse.save_npz"
+        ) from None
+
+
+def read_labels(path: Path, columns: Columns) -> Labels:
+    """Classes from a table or an array of their own."""
+    check_file(path)
+    kind = suffix(path)
+    if kind == ".npy":
+        if columns.split is not None:
+            raise ValueError(f"{path} has no columns, so no {columns.split!r}; use a table, or pass split=")
+        held = _array(path)
+        if held.ndim != 1:
+            raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
+        texts = [as_text(value) for value in held.tolist()]
+        numbers, classes = encode(texts, lambda row: f"{path.name}, row {row}: the label")
+        return Labels(numbers, classes, None, None, path, notes=blank_notes(texts))
+    if kind not in TEXT and kind not in PARQUET:
+        raise ValueError(
+            f"{path}: labels ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet or .npy"
+        )
+    named = (columns.id, columns.label, columns.split)
+    return labels_of(headed(path, named, labels=True, header=columns.header), columns)
+
+
+def labels_of(table: Table, columns: Columns) -> Labels:
+    """Classes from a column of a table."""
+    ids = node_ids(table, columns.id)
+    if ids is None and table.header is None and len(table.columns) == 2:
+        ids = unique_names(table, 0)
+    column = _label_place(table, columns)
+    where, texts = f"{table.label(column)}: the label", table.texts(column)
+    numbers, classes = encode(texts, lambda row: f"{table.where(row)}, {where}")
+    if not classes:
+        raise ValueError(f"{table.path}, {table.label(column)} holds no label at all; is it the right column?")
+    codes = None if columns.split is None else _codes(table, table.find(columns.split))
+    return Labels(numbers, classes, ids, codes, table.path, table, blank_notes(texts))
+
+
+def find_targets(x: Features | None, labels: Place | None, columns: Columns) -> Labels:
+    """Numbers to be predicted, from columns of the labels or of the features."""
+    targets = list(columns.targets or ())
+    twice = next((name for i, name in enumerate(targets) if name in targets[:i]), None)
+    if twice is not None:
+        raise ValueError(f"target_columns names {twice!r} twice; name it once")
+    if labels is not None:
+        check_file(Path(labels))
+        kind = suffix(Path(labels))
+        if kind not in TEXT and kind not in PARQUET:
+            raise ValueError(
+                f"{labels} has no columns, so no {targets[0]!r}; use a table: .csv, .tsv, .txt or .parquet"
+            )
+        table = headed(Path(labels), (columns.id, *columns.answers), header=columns.header)
+    elif x is None or x.table is None:
+        raise ValueError(f"target_columns={targets}, but there is no table to find them in; pass labels=")
+    else:
+        table = x.table
+    values = np.array([_numbers_or_blank(table, table.find(column)) for column in targets]).T
+    codes = None if columns.split is None else _codes(table, table.find(columns.split))
+    return Labels(values, None, node_ids(table, columns.id), codes, table.path, table)
+
+
+def _numbers_or_blank(table: Table, column: int) -> list[float]:
+    found: list[float] = []
+    for row, text in enumerate(table.texts(column)):
+        blank = text.strip().lower() in BLANK - {"-1", "-1.0"}
+        if not blank and not is_number(text):
+            raise ValueError(
+                f"{table.where(row)}, {table.label(column)}: {text!r} is no number to predict; for classes use label_column"
+            )
+        found.append(float("nan") if blank else float(text))
+    return found
+
+
+def _label_place(table: Table, columns: Columns) -> int:
+    if columns.label is not None:
+        return table.find(columns.label)
+    taken = {id_place(table, columns.id), None if columns.split is None else table.find(columns.split)}
+    left = [c for c in range(len(table.columns)) if c not in taken]
+    if table.header is None and len(table.columns) <= 2:
+        return len(table.columns) - 1
+    named = [c for c in left if table.header is not None and table.header[c].lower() in LABELS]
+    if len(named) == 1 or len(left) == 1:
+        return named[0] if len(named) == 1 else left[0]
+    have = "no header" if table.header is None else f"the columns {', '.join(table.header)}"
+    raise ValueError(f"{table.path} has {have}: which is the label? Name it with label_column=...")
+
+
+def _codes(table: Table, column: int) -> Array:
+    codes = np.zeros(table.rows, dtype=np.uint8)
+    for row, text in enumerate(table.texts(column)):
+        if text and text.lower() not in PARTS:
+            raise ValueError(
+                f"{table.where(row)}, {table.label(column)}: {text!r} is no part; use train, valid, test or nothing"
+            )
+        codes[row] = PARTS[text.lower()] if text else 0
+    return codes
