@@ -1,5 +1,6 @@
 """Wishes about studies that cannot be granted: one sentence, exit code 2, nothing written."""
 
+import shutil
 import sqlite3
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from cli.people import ask, own, write_people
 from cli.wishes import locked, without
+from unspool import __version__
 from unspool.cli.main import main
 
 
@@ -35,7 +37,16 @@ def place(tmp_path_factory):
     with sqlite3.connect(folder / "other.db") as other:
         other.execute("CREATE TABLE a (b)")
     other.close()
+    changed(folder / "bent.db", folder / "one.db", "UPDATE trial SET test_score = 0.999 WHERE number = 2")
+    changed(folder / "older.db", folder / "one.db", "UPDATE meta SET value = '1' WHERE name = 'format'")
     return folder
+
+
+def changed(target, file, change):
+    shutil.copy(file, target)
+    with sqlite3.connect(target) as link:
+        link.execute(change)
+    link.close()
 
 
 def go(p, *words):
@@ -48,6 +59,9 @@ def draw(p, *words):
 
 TAKES = "GCN takes hidden, depth, dropout, bias, batch_norm; the plan of all takes rate, decay, epochs, select, stop, patience, earliest, optimiser, precision"
 COLUMNS = "model, data, hidden, rate, select, stop, patience, earliest, optimiser, precision, epochs, decay, seed, normalise_rows, preset"
+
+OLDER = f"{{}}/older.db has format 1 and this version reads format 2, where trials are known by other keys; run the study again in another file, or read it with the unspool that wrote it ({__version__})"
+BENT = "trial 2 in {}/bent.db is damaged; bring back a copy, or move it away to start anew"
 
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 STUDIES = [
@@ -82,6 +96,11 @@ STUDIES = [
     ("a study below a file", lambda p: go(p, "--out", p / "notes.txt" / "study.db"), "cannot write into {}/notes.txt: File exists; choose another place with --out"),
     ("the state of no study", lambda p: ["study", "status", p / "no.db"], "there is no study at {}/no.db; check the path, or run the study first"),
     ("the state of a text", lambda p: ["study", "status", p / "notes.txt"], "{}/notes.txt is no study, or a damaged one; choose another file, or move it away to start anew"),
+    ("the best of a damaged study", lambda p: ["study", "best", p / "bent.db"], BENT),
+    ("the state of a damaged study", lambda p: ["study", "status", p / "bent.db"], BENT),
+    ("a damaged study as a table", lambda p: ["study", "export", p / "bent.db", p / "new.csv"], BENT),
+    ("more of a damaged study", lambda p: go(p, "--out", p / "bent.db"), BENT),
+    ("the best of an older study", lambda p: ["study", "best", p / "older.db"], OLDER),
     ("the state of an empty file", lambda p: ["study", "status", p / "empty.db"], "{}/empty.db is empty; run the study first"),
     ("the best of nothing finished", lambda p: ["study", "best", p / "waiting.db"], "no trial of {}/waiting.db has finished yet; see unspool study status {}/waiting.db"),
     ("the best on a set that is not there", lambda p: ["study", "best", p / "one.db", "--dataset", "cora"], "--dataset cora: {}/one.db has no trials on it; there are grid"),
