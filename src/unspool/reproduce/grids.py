@@ -101,7 +101,8 @@ def _damage(found: list[Measured]) -> list[Grid]:
                 for part in PARTS:
                     now, lost = mean(here, f"accuracy{part}"), mean(here, f"lost{part}")
                     first = (name, model, kind, amounts[0])
-                    before = 100 * (now[first] + lost[first]) if first in now else None
+                    same = kind != EDGES or not part  # with more edges other nodes are hit
+                    before = 100 * (now[first] + lost[first]) if first in now and same else None
                     after = tuple(_per_cent(now.get((name, model, kind, amount))) for amount in amounts)
                     rows.append(((model, _NODES[part]), (before, *after)))
             if rows:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from unspool.report import Block, Column, Figure, Folded, Heading, Paragraph, Table
+from unspool.report import Block, Column, Figure, Folded, Heading, Paragraph, Table, Tone
 from unspool.report import Cell as Shown
 from unspool.report.figure import MISSING, Panel, can_draw
-from unspool.reproduce.claims import Answer
+from unspool.reproduce.claims import Answer, Verdict, counted
 from unspool.reproduce.damage import EDGES, damage_answers
 from unspool.reproduce.grids import DAMAGES, Grid, grids, norm
 from unspool.reproduce.identity import identity_answers
 from unspool.reproduce.measured import Measured, chosen
 from unspool.reproduce.nonlinearity import nonlinearity_answers
-from unspool.reproduce.page_cells import called, distinct
-from unspool.reproduce.page_claims import answers_blocks
+from unspool.reproduce.page_cells import called, distinct, signed
+from unspool.reproduce.page_claims import answers_blocks, comparisons
 from unspool.reproduce.page_lines import Key, Line, lines_panel
 from unspool.reproduce.settings import read_settings
 from unspool.reproduce.signals import signal_answers
@@ -41,13 +41,14 @@ def outlying_signals(found: Sequence[Measured]) -> list[Block]:
         "vectors of random direction that are 1, 3, 10 and 30 times as long as the clean rows. Both problems are minimised exactly, each with the "
         f"weight β that was best on {how['choosing']} other draws of the same length; {how['draws']} draws are reported."
     )
+    curves = {part: _lines(mine, f"error{part}", "outliers", 1.0, norm) for part in _NODES}
+    shape = _shape(curves.values(), by_length=True)
     panels = [
         lines_panel(
-            f"signals-{number}", f"{_NODES[part].capitalize()}", "length of the outliers", _lines(mine, f"error{part}", "outliers", 1.0, norm),
-            shape=_by_length, upright="relative error",
+            f"signals-{number}", _NODES[part].capitalize(), "length of the outliers", lines, shape=shape, upright="relative error",
         )
-        for number, part in enumerate(_NODES)
-    ] if can_draw() else []  # fmt: skip
+        for number, (part, lines) in enumerate(curves.items()) if can_draw()
+    ]  # fmt: skip
     caption = "Relative error of the denoised signal, mean over draws; bands are one standard deviation."
     return [
         Paragraph([words]),
@@ -77,25 +78,48 @@ def damaged_networks(found: Sequence[Measured]) -> list[Block]:
     pairs = read_settings("damage")["pairs"]
     shown = [name for pair in pairs for name in pair]
     blocks: list[Block] = [Paragraph([words])]
-    names = [name for name in shown if any(one.model == name for one in mine)]
     for number, (kind, (title, across)) in enumerate(DAMAGES.items()):
         panels: list[Panel] = []
+        names = [name for name in shown if any((one.model, one.kind) == (name, kind) for one in mine)]
         for data in dict.fromkeys(one.dataset for one in mine):
             here = [one for one in mine if (one.dataset, one.kind) == (data, kind) and one.model in shown]
-            for part in (" on damaged", " on clean") if here and can_draw() else ():
+            curves = {part: _lines(here, f"accuracy{part}", kind, 100.0, str) for part in (" on damaged", " on clean")}
+            shape = _shape(curves.values(), by_length=kind != EDGES)
+            for part, lines in curves.items() if here and can_draw() else ():
                 label = f"{called(data)}: {_NODES[part]}"
-                lines = _lines(here, f"accuracy{part}", kind, 100.0, str)
-                shape = None if kind == EDGES else _by_length
                 panels.append(lines_panel(f"damage{number}-{len(panels)}", label, across, lines, shape=shape))
         if panels:
             caption = f"Mean test accuracy over seeds, {title}; bands are one standard deviation."
             blocks += [Heading(f"{title[:1].upper()}{title[1:]}"), *_drawn(panels, caption, names)]
-    blocks += _tested(
-        damage_answers(mine),
-        "damage behind the encoder, and edges",
-        "what is lost against the clean network on the same nodes",
-    )
+    answers = damage_answers(mine)
+    name, what = "damage behind the encoder, and edges", "what is lost against the clean network on the same nodes"
+    tested: list[Block] = [
+        counts(answers),
+        Folded(f"The paired tests behind this: {name}", [comparisons(answers, name, what)]),
+    ]
+    blocks += tested if answers else []
     return [*blocks, *_tables(grids(mine, "damage"))]
+
+
+def counts(answers: Sequence[Answer]) -> Table:
+    """How often each sentence holds, as a table where there are many, with the largest difference that stands."""
+    heads = [Column("sentence", numbers=False), "holds", "fails", "cannot be told", "largest difference (points)"]
+    rows: list[list[str | Shown]] = []
+    for count in counted(answers):
+        mine = [100 * one.comparison.difference for one in answers if one.sentence == count.sentence]
+        sure = [
+            v
+            for v, one in zip(mine, (a for a in answers if a.sentence == count.sentence), strict=True)
+            if one.verdict is not Verdict.OPEN
+        ]
+        most = max(sure, key=abs, default=None)
+        every = count.holds + count.fails + count.open
+        tone = Tone.BETTER if count.holds == every else Tone.WORSE if count.fails else Tone.NEAR
+        numbers = [Shown(str(n), float(n)) for n in (count.fails, count.open)]
+        last = Shown("–" if most is None else signed(most), most)
+        rows.append([count.sentence, Shown(f"{count.holds} of {every}", float(count.holds), tone), *numbers, last])
+    caption = "Who loses less: paired by seed, p < 0.05 after Holm's correction; differences are first less second, so negative ones favour the first"
+    return Table(caption, heads, rows)
 
 
 def sentences(found: Sequence[Measured]) -> list[Block]:
@@ -176,9 +200,25 @@ def _tables(found: Sequence[Grid], open_: bool = False) -> list[Block]:
     return made if open_ or not made else [Folded("The numbers, damaged and clean nodes apart", made)]
 
 
-def _by_length(axis: Any) -> None:
-    """Lengths grow by threes, and are written as they are."""
+def _shape(curves: Iterable[Sequence[Line]], by_length: bool) -> Callable[[Any], None]:
+    """One scale for panels side by side; lengths grow by threes, and are written as they are."""
+    ends = [
+        m + sign * (0 if s is None else s)
+        for lines in curves
+        for line in lines
+        for m, s in zip(line.mean, line.spread, strict=True)
+        for sign in (-1, 1)
+    ]
     ticks = [1, 3, 10, 30]
-    axis.set_xscale("log")
-    axis.set_xticks(ticks, [str(k) for k in ticks])
-    axis.minorticks_off()
+
+    def shape(axis: Any) -> None:
+        room = 0.04 * (max(ends) - min(ends)) if ends else 0.0
+        if room:
+            axis.set_ylim(min(ends) - room, max(ends) + room)
+        if by_length:
+            axis.set_xscale("log")
+            axis.set_xticks(ticks, [str(k) for k in ticks])
+            axis.set_xlim(0.9, 33)
+            axis.minorticks_off()
+
+    return shape

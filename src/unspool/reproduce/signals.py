@@ -136,20 +136,21 @@ def signal_answers(found: Sequence[Measured]) -> list[Answer]:
         [('sensor (outliers of length 10)', 'holds')]
     """
     answers: list[Answer] = []
-    for quantity, where in (
-        ("error", ""),
-        ("error on damaged", " on damaged nodes"),
-        ("error on clean", " on clean nodes"),
-    ):
+    for quantity, where, whether in QUESTIONS:
         mine = chosen(found, quantity, lambda one: one.experiment == "signals")
-        lengths = sorted({cell[3] for cell in mine})
-        each = [
-            one
-            for length in lengths
-            for one in compare_values(
-                f"‖H − X‖₂,₁ errs less than ‖H − X‖²{where}", f"{GRAPH} ({outliers(length)})",
-                (ROWS, mine.get((GRAPH, ROWS, "outliers", length), {})), (SQUARES, mine.get((GRAPH, SQUARES, "outliers", length), {})), lower=True,
-            )
-        ]  # fmt: skip
+        each: list[Answer] = []
+        for length in sorted({cell[3] for cell in mine if bool(cell[3]) is whether}):
+            sides = [(name, mine.get((GRAPH, name, "outliers", length), {})) for name in (ROWS, SQUARES)]
+            sentence = f"‖H − X‖₂,₁ errs less than ‖H − X‖²{where}"
+            each += compare_values(sentence, f"{GRAPH} ({outliers(length)})", *sides, lower=True)
         answers += corrected(each)
     return answers
+
+
+#: What is asked: the quantity, in words, and whether there are outliers; without them the answer is the price of being robust.
+QUESTIONS = (
+    ("error", " where there are outliers", True),
+    ("error on damaged", " on damaged nodes", True),
+    ("error on clean", " on clean nodes among them", True),
+    ("error", " where there are no outliers", False),
+)
