@@ -36,7 +36,11 @@ def test_table2_prints_ours_beside_theirs(first):
     assert "table2 on citeseer: 4 trials" in first  # MLP's search, then the printed settings
     assert "set       model   ours" in first
     assert "71.50 ± 0.25" in first  # printed for SGC
-    assert "of 3 cells within one printed standard deviation of the paper's mean, or above" in first
+    assert (
+        "of the 56 cells of Table 2 within one printed standard deviation of the paper's mean, or above. 3 were run"
+        in first
+    )
+    assert "ArXiv's 8 need features that are not at hand" in first
     assert "cut at 3 epochs of 1000" in first
     assert "GPRGNN outperforms APPNP" in first
     assert "searched on validation data" in first
@@ -78,6 +82,47 @@ def test_robust_compares_twins(out):
     assert "AirGNN (64)" in text
 
 
+def test_robust_shows_damaged_and_clean_nodes_apart(out):
+    text = run(out, "robust", "--quick", "--parts", "signals,damage", "--models", "AirGNN,APPNP", "--most", "1")
+    assert "sensor: relative error, mean over 1 draws" in text
+    for title in (
+        "outliers behind the encoder, after training",
+        "with 300 steps",
+        "in training too",
+        "random edges added",
+    ):
+        assert title in text
+    assert re.search(r"AirGNN +damaged +[\d.]+", text)
+    assert re.search(r"AirGNN +clean +[\d.]+", text)
+
+
+def test_sentences_are_run_and_shown(out, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = run(out, "identity", "--datasets", "citeseer")
+    assert "norm of W" in text
+    assert "the identity outside W makes W small" in text
+    text = run(out, "nonlinearity", "--datasets", "citeseer", "--depths", "2")
+    assert "Dirichlet energy over size of H" in text
+    text = run(out, "attacked", "--datasets", "citeseer", "--models", "APPNP", "--data", tmp_path, code=1)
+    assert text.count("citeseer_metattack not run: citeseer_metattack.npz is missing") == text.count("not run:") == 1
+
+
+def test_claims_are_told_from_files_alone(out, first):
+    folder = out / "results"
+    text = ask("reproduce", "claims", folder)
+    assert "GPRGNN outperforms APPNP: holds in 0 of 1 comparisons" in text
+    found = events(ask("reproduce", "claims", folder, "--json"))
+    assert {one["event"] for one in found} == {"answer"}
+    assert {"GPRGNN outperforms APPNP"} <= {one["sentence"] for one in found}
+
+
+@pytest.mark.parametrize("word", ["0", "x", "2.5", "-1", ""])
+def test_depths_are_whole_numbers(tmp_path, word):
+    said = ask("reproduce", "depth", "--depths", word, "--out", tmp_path, code=2)
+    assert "--depths" in said
+    assert not list(tmp_path.iterdir())
+
+
 def test_grid_and_heterophily_print_their_searches(out):
     text = run(out, "grid", "--models", "SGC", "--datasets", "citeseer")
     assert "SGC (grid): decay 0.0, 5e-05, 0.0005; rate 0.005, 0.01, 0.05, on citeseer" in text
@@ -108,6 +153,8 @@ def test_a_set_in_the_layout_of_ogb_runs(tmp_path, monkeypatch):
         (["table2", "--models", "gat"], "no model 'gat'; there are"),
         (["depth", "--datasets", "coral"], "no data set 'coral'; did you mean cora"),
         (["table2", "--datasets", "citeseer,texas"], "the paper has no settings for texas"),
+        (["robust", "--parts", "signal"], "robust has no part 'signal'; there are signals, damage, always, after"),
+        (["attacked", "--datasets", "pubmed"], "pubmed is not a set with attacked graphs"),
     ],
 )
 def test_wrong_names_are_refused_before_the_work(tmp_path, words, said):

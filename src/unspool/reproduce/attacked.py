@@ -15,34 +15,40 @@ from unspool.reproduce.claims import Answer, compare_cells, corrected
 from unspool.reproduce.recorded import settled
 from unspool.reproduce.results import Record
 from unspool.reproduce.robust import BY, lost, lost_by
-from unspool.reproduce.settings import read_settings
-
-#: What the data are called in the results: the set before the attack, and the strength in the variant.
-_STEM = "_metattack"
+from unspool.reproduce.settings import ATTACKED, read_settings
 
 
 def run_attacked(bench: Bench) -> list[Record]:
     """Train on every strength of each attack, and keep the results in ``attacked.csv``."""
     how = bench.scope.asked("attacked")
-    strange = next((name for name in how["datasets"] if not name.endswith(_STEM)), None)
+    known = read_settings("attacked")["datasets"]
+    strange = next((name for name in how["datasets"] if name not in known), None)
     if strange is not None:
-        raise ValueError(f"{strange} is not a set with attacked graphs; there are cora{_STEM} and citeseer{_STEM}")
+        raise ValueError(
+            f"{strange.removesuffix(ATTACKED)} is not a set with attacked graphs; there are {', '.join(known)}"
+        )
     kept: list[Record] = []
     with bench.timed("attacked"):
         for name in how["datasets"]:
             for strength in how["strengths"]:
                 rows = _one(bench, name, strength, how["seeds"])
+                if bench.missing.keys() & set(_names(name, how["strengths"])):
+                    break  # all strengths lie in one file: it is named once
                 bench.keep("attacked", rows)
                 kept += rows
     return kept
 
 
+def _names(name: str, strengths: Sequence[int]) -> list[str]:
+    return [f"{name}_{strength / 100:g}" if strength else name for strength in strengths]
+
+
 def _one(bench: Bench, name: str, strength: int, seeds: int) -> list[Record]:
-    data = bench.data(f"{name}_{strength / 100:g}" if strength else name)
+    data = bench.data(_names(name, [strength])[0])
     if data is None:
         return []
     data = replace(data, name=name)
-    kinds, before = bench.scope.kinds("attacked"), name.removesuffix(_STEM)
+    kinds, before = bench.scope.kinds("attacked"), name.removesuffix(ATTACKED)
     trials = settled(bench, "attacked", data, kinds, seeds, known_as=before).chosen.values()
     items = [Item(replace(trial, seed=seed), "paper") for trial in trials for seed in range(seeds)]
     return [done.record for done in bench.train("attacked", data, items, attack(strength))]

@@ -19,6 +19,10 @@ from unspool.reproduce.twins import LearntRows, LearntSquares
 OURS: tuple[type[Model], ...] = (LearntSquares, LearntRows, WithNonNegative, WithoutNonNegative)
 
 
+#: How the names of attacked sets end.
+ATTACKED = "_metattack"
+
+
 def read_settings(name: str) -> dict[str, Any]:
     """One of the data files under ``reproduce/experiments``.
 
@@ -75,6 +79,8 @@ class Scope:
             held["seeds"] = self.seeds
         if self.datasets:
             held["datasets"] = [key_of(name) for name in self.datasets]
+        if experiment == "attacked":  # cora means the attacked Cora
+            held["datasets"] = [name if name.endswith(ATTACKED) else f"{name}{ATTACKED}" for name in held["datasets"]]
         if self.depths:
             held["depths"] = list(self.depths)
         if self.parts and "parts" in held:
