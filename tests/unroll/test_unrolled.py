@@ -292,6 +292,23 @@ def test_bad_signals_are_named(x, words):
             use(x, graph)
 
 
+@pytest.mark.parametrize("adjoint", [None, us.Stored(), us.Checkpointed(every=50)])
+@pytest.mark.parametrize("step", [3.0, 30.0])  # beyond 2/L
+def test_a_signal_that_grows_without_end_is_named(adjoint, step):
+    graph, x = us.graph.grid(3, 4), torch.ones(12, 2).requires_grad_()
+    net = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.5), us.GradientDescent(step=step), 400, adjoint=adjoint)
+    with pytest.raises(
+        ValueError, match=r"the signal is (inf|-inf|nan) at node 0, feature 0 after 400 layers: .* smaller step"
+    ):
+        net(x, graph)
+    few = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.5), us.GradientDescent(step=step), 4, adjoint=adjoint)
+    assert bool(torch.isfinite(few(x, graph)).all())  # large is not wrong
+    stacked = torch.func.vmap(net, in_dims=(0, None))(torch.ones(2, 12, 2), graph) if adjoint is None else None
+    assert stacked is None or not bool(
+        torch.isfinite(stacked).any()
+    )  # trials side by side are their trainer's business
+
+
 def test_a_network_wants_a_graph():
     with pytest.raises(TypeError, match="not an unspool Graph"):
         networks()["appnp"](torch.ones(3, 1), torch.tensor([[0], [1]]))

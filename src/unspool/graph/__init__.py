@@ -6,7 +6,7 @@ from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
 from unspool.graph.permute import permuted
 from unspool.graph.shapes import complete, grid, path, ring, sensor, star
-from unspool.graph.signal import check_input
+from unspool.graph.signal import check_input, check_output
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Graph",
     "Normalisation",
     "check_input",
+    "check_output",
     "complete",
     "edge_list",
     "frequencies",

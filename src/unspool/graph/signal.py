@@ -27,18 +27,29 @@ def check_input(x: Any, graph: Any) -> None:
         raise ValueError(
             f"x has shape {tuple(x.shape)}: expected (nodes, features); use x[:, None] for a single signal"
         )
-    if x.device.type == "cpu" and not torch.compiler.is_compiling():
-        _check_finite(x)
+    if (place := _not_finite(x)) is not None:
+        raise ValueError(f"x is {place}: signals must be finite; fill or drop it")
 
 
-def _check_finite(x: Tensor) -> None:
-    try:
-        fine = bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all())
-    except RuntimeError:  # stacked trials cannot be looked into
-        return
-    if not fine:
-        flat = x.reshape(-1, x.shape[-1])
-        node, channel = torch.nonzero(~torch.isfinite(flat))[0].tolist()
+def check_output(h: Tensor, depth: int) -> Tensor:
+    """Refuse a signal that grew beyond all numbers in so many layers; the signal itself where it did not."""
+    if (place := _not_finite(h)) is not None:
         raise ValueError(
-            f"x is {float(flat[node, channel])} at node {node % x.shape[-2]}, feature {channel}: signals must be finite; fill or drop it"
+            f"the signal is {place} after {depth} layer{'s'[: depth > 1]}: the layers make it grow without end; take a smaller "
+            "step (gradient steps settle below 2/L), or check what was learnt"
         )
+    return h
+
+
+def _not_finite(x: Tensor) -> str | None:
+    """Where a number is not finite, in words; looked for on the CPU, outside of compiled code and of stacked trials."""
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return None
+    try:
+        if bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all()):
+            return None
+    except RuntimeError:  # stacked trials cannot be looked into
+        return None
+    flat = x.detach().reshape(-1, x.shape[-1])
+    node, channel = torch.nonzero(~torch.isfinite(flat))[0].tolist()
+    return f"{float(flat[node, channel])} at node {node % x.shape[-2]}, feature {channel}"

@@ -12,7 +12,7 @@ from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, Proxim
 from unspool.algorithm.algorithm import begun, check_fit, shipped
 from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fused import fused_step
-from unspool.graph import Graph, check_input, ring
+from unspool.graph import Graph, check_input, check_output, ring
 from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
 from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
@@ -131,8 +131,11 @@ class Unrolled(nn.Module):
         return Problem(self.objective, Given(x, graph, values, step), layer, fused=self._fused)
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        """H⁽ᴷ⁾ for signals X of shape (..., nodes, features)."""
+        """H⁽ᴷ⁾ for signals X of shape (..., nodes, features); refused, on the CPU, where it grew beyond all numbers."""
         check_input(x, graph)
+        return check_output(self._output(x, graph), self.depth)
+
+    def _output(self, x: Tensor, graph: Graph) -> Tensor:
         if isinstance(self.adjoint, Polynomial):
             return self._run_polynomial(x, graph)
         start = self.start.tensor(x)
