@@ -126,7 +126,8 @@ def test_files_named_by_the_card(tmp_path, files, capsys):
     labels = tmp_path / "teams.csv"
     labels.write_text("id,label\nada,red\nbob,green\ncem,blue\ndee,\n")
     source = {"edges": str(files[0]), "features": str(files[1]), "labels": str(labels), "split": "random"}
-    held = {"data": {"name": "friends", "classes": ["blue", "green", "red"], "source": source}}
+    known = Source(edges=files[0], features=files[1], labels=labels).load(split_or_none=True).hash
+    held = {"data": {"name": "friends", "hash": known, "classes": ["blue", "green", "red"], "source": source}}
     folder = save_folder(us.models.SGC(2, 3), tmp_path / "a", **held)
     ask(folder, "bob", as_json=True)
     found = json.loads(capsys.readouterr().out)

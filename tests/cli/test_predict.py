@@ -6,9 +6,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 from cli.people import ask, cells, own, train, write_people
 from unspool import datasets
+from unspool.cli.main import cli
 from unspool.models import SGC
 from unspool.models.folder import load_folder, save_folder
 
@@ -202,7 +204,7 @@ def test_a_named_set_is_the_one_it_was_trained_on(tmp_path):
     )
 
 
-def test_other_data_under_the_same_name_are_noted(folder, tmp_path):
+def test_other_data_under_the_same_name_are_refused_until_they_are_named(folder, tmp_path):
     (tmp_path / "mine").mkdir()
     for name in ("friends.csv", "people.csv"):
         (tmp_path / "mine" / name).write_bytes((folder / name).read_bytes())
@@ -210,9 +212,11 @@ def test_other_data_under_the_same_name_are_noted(folder, tmp_path):
     train(tmp_path / "job", *own(mine, *KINDS["classes"]), epochs=1)
     assert "note" not in ask("predict", tmp_path / "job", "--out", tmp_path / "a.csv")
     (mine / "people.csv").write_text((mine / "people.csv").read_text().replace("p1,", "p1,9", 1))
-    assert "differs from the data the model was trained on" in ask(
-        "predict", tmp_path / "job", "--out", tmp_path / "a.csv"
-    )
+    done = CliRunner().invoke(cli, ["predict", str(tmp_path / "job"), "--out", str(tmp_path / "b.csv")])
+    assert "not what the model was trained on" in str(done.exception)
+    assert not (tmp_path / "b.csv").exists()
+    ask("predict", tmp_path / "job", *own(mine, *KINDS["classes"]), "--out", tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text() != (tmp_path / "a.csv").read_text()
 
 
 def test_a_model_without_a_card_takes_the_data_it_is_given(folder, tmp_path):

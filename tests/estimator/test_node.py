@@ -163,6 +163,15 @@ def test_without_a_share_all_labels_are_learnt_from_and_the_last_epoch_counts(da
     assert np.array_equal(masked, quick().fit(x, partly, graph=data.graph, valid=np.flatnonzero(mask)).predict_proba())
 
 
+@pytest.mark.parametrize("ask", ["predict", "predict_proba"])
+def test_what_is_not_a_number_is_not_a_class(data, x, partly, ask):
+    clf = NodeClassifier(models.GPRGNN, **QUICK).fit(x, partly, graph=data.graph)
+    with torch.no_grad():
+        clf.model_.propagation.coefficients.fill_(3e38)
+    with pytest.raises(ValueError, match="nothing finite about node 0"):
+        getattr(clf, ask)(x, graph=data.graph)
+
+
 def test_rows_can_be_normalised(data, x, partly):
     rows = row_normalise(read_features(x))
     wanted = quick().fit(rows, partly, graph=data.graph)

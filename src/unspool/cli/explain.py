@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from unspool.cli.card import check_card
 from unspool.cli.demo import check_drawing, check_writable
 from unspool.cli.predict import check_fits
 from unspool.cli.recall import recall
@@ -34,6 +35,7 @@ def run(
         check_drawing()
         check_writable(out)
     model = load_trained(checkpoint)
+    check_card(model.card, checkpoint, model.out_features)
     held, notes = recall(model.card, source, checkpoint)
     check_fits(model, held, checkpoint)
     notes += _units(model.card)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from unspool import datasets
+from unspool.cli.card import check_card
 from unspool.cli.recall import recall
 from unspool.cli.source import Source
 from unspool.cli.tables import check_table, write_table
@@ -43,8 +44,8 @@ def _models(checkpoint: Path, device: str) -> list[Model]:
     """One model, or all the seeds of a folder."""
     seeds = sorted(checkpoint.glob(f"seed*/{CARD}"), key=lambda p: (len(p.parent.name), p.parent.name))
     if (checkpoint / CARD).is_file() or not seeds:
-        return [load_trained(checkpoint, device)]
-    found = [load_trained(place.parent, device) for place in seeds]
+        return [_checked(checkpoint, device)]
+    found = [_checked(place.parent, device) for place in seeds]
     kinds = {(type(m).__name__, m.in_features, m.out_features) for m in found}
     if len(kinds) > 1:
         raise ValueError(f"{checkpoint} holds seeds of different models; give one of them, such as {seeds[0].parent}")
@@ -55,6 +56,12 @@ def _models(checkpoint: Path, device: str) -> list[Model]:
                 "or give one seed"
             )
     return found
+
+
+def _checked(place: Path, device: str) -> Model:
+    model = load_trained(place, device)
+    check_card(model.card, place, model.out_features)
+    return model
 
 
 def _recipe(card: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -79,6 +86,12 @@ def _output(models: list[Model], data: Any, device: str, card: Mapping[str, Any]
     total: Any = 0.0
     for model in models:
         output: Tensor = model(x, graph).double().cpu()
+        if not bool(torch.isfinite(output).all()):
+            node = int(torch.nonzero(~torch.isfinite(output))[0, 0])
+            raise ValueError(
+                f"the model says {float(output[node][~torch.isfinite(output[node])][0])} about node {node}, so nothing is "
+                "written: its weights are not finite, or the features are far larger than in training; train again, or scale them"
+            )
         own: Mapping[str, Any] = model.card.get("task") or {}
         if kind == "classes":
             output = output.softmax(-1)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from unspool import datasets
+from unspool.cli.card import check_card
 from unspool.cli.source import Source
 from unspool.datasets import Dataset
-from unspool.models.folder import CARD
 from unspool.refusal import Refusal
 
 #: What may have been done to the data before training, by the names that cards use.
@@ -20,9 +20,11 @@ TRANSFORMS = ("row_normalised", "largest_component")
 def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[Dataset, list[str]]:
     """The data that the user names, else those the model was trained on; and remarks for the user.
 
-    Columns are found by the names they had in training, and features are transformed as they were then.
+    Columns are found by the names they had in training, and features are transformed as they were then. A card may come from
+    anywhere: files that it names are taken only if they hold what the model was trained on, and are not quoted otherwise.
     """
-    facts = _facts(card, checkpoint)
+    check_card(card, checkpoint)
+    facts: Mapping[str, Any] = card.get("data") or {}
     steps = _transforms(facts)
     source.check()
     if source.own:
@@ -33,28 +35,29 @@ def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[D
         split = trained.get("split") if source.split is None and source.dataset is None else source.split
         held = replace(source, split=split).load(trained.get("dataset"), split_or_none=True)
     elif "edges" in trained:
-        _check_there(trained)
-        again = Source.from_record(trained)
-        told = source.split is not None
-        held = (
-            replace(again, split=source.split, split_column=None).load(split_or_none=True)
-            if told
-            else _as_trained(again)
-        )
+        return _files_of_training(trained, source, facts.get("hash"), steps), []
     else:
         raise Refusal(f"{checkpoint} does not say which data it was trained on; give them with --edges and --features")
     ready = _transformed(held, steps)
     return ready, _hash_note(facts.get("hash"), held, ready)
 
 
-def _facts(card: Mapping[str, Any], checkpoint: Path) -> Mapping[str, Any]:
-    """What the card says about the data, in the form that training writes it."""
-    facts, task = card.get("data") or {}, card.get("task") or {}
-    fine = isinstance(facts, Mapping) and isinstance(task, Mapping)
-    origin = (facts.get("source") or {}) if fine else {}
-    if not fine or not isinstance(origin, Mapping) or not set(origin) <= set(Source.__dataclass_fields__):
-        raise ValueError(f"{checkpoint / CARD} is damaged; train again or restore it")
-    return facts
+def _files_of_training(trained: Mapping[str, Any], source: Source, known: str | None, steps: Sequence[str]) -> Dataset:
+    """The files that a card names, if they hold what the model was trained on."""
+    _check_there(trained)
+    try:
+        held = _as_trained(Source.from_record(trained))
+        ready = _transformed(held, steps)
+    except (ValueError, TypeError, OSError, ImportError):
+        held = ready = None
+    if held is None or ready is None or known not in (held.hash, ready.hash):
+        raise ValueError(
+            f"{', '.join(_named(trained))}: not what the model was trained on, or not to be read; give the data with --edges and "
+            "--features to use them as they are"
+        )
+    if source.split is None:
+        return ready
+    return _transformed(held.with_split(datasets.splits.by_name(held, source.split)), steps)
 
 
 def _as_trained(source: Source) -> Dataset:
@@ -110,12 +113,16 @@ def _guessed_source(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_there(source: Mapping[str, Any]) -> None:
-    named = [str(source[key]) for key in ("edges", "features", "labels") if source.get(key)]
-    missing = [path for path in named if not Path(path).is_file()]
+    # Files of the system itself (/proc) seem empty, and may never end.
+    missing = [path for path in _named(source) if not Path(path).is_file() or not Path(path).stat().st_size]
     if missing:
         raise FileNotFoundError(
             f"the model was trained on {', '.join(missing)}, which is not here; give the data with --edges and --features"
         )
+
+
+def _named(source: Mapping[str, Any]) -> list[str]:
+    return [str(source[key]) for key in ("edges", "features", "labels") if source.get(key)]
 
 
 def _hash_note(trained_on: str | None, raw: Dataset, ready: Dataset) -> list[str]:

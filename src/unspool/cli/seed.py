@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unspool import train
+from unspool.cli.card import check_card
 from unspool.cli.crew import Event
 from unspool.cli.wish import Job
 from unspool.files import remove_leftovers
@@ -98,6 +99,7 @@ def finished(place: Path, job: Job) -> float | None:
     if not (place / CARD).is_file() or (place / SNAPSHOT).is_file():  # a later run that was cut off is to be continued
         return None
     model, card = load_folder(place)
+    check_card(card, place, model.out_features)
     metrics: dict[str, Any] = card.get("metrics", {})
     if metrics.get("reason") == "interrupted":
         return None

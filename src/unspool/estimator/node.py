@@ -155,6 +155,11 @@ class NodeEstimator(OpenSettings, ABC):
         with torch.no_grad():
             place = place if place.device == device else place.to(device)
             output = self.model_(every.to(device), place).double().cpu()
+        if not bool(torch.isfinite(output).all()):
+            node = int(torch.nonzero(~torch.isfinite(output))[0, 0])
+            raise ValueError(
+                f"the model says nothing finite about node {node}: its features are far larger than in training; scale them alike"
+            )
         return output if rows is None else output[torch.as_tensor(rows)]
 
     def _read(self, x: Any, graph: Any, fitted: bool = False) -> tuple[Features, Graph, Array | None]:

@@ -102,7 +102,8 @@ def build_again(
         _check_kinds(model.state_dict(), state)
         model.load_state_dict(state)
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as problem:
-        raise ValueError(f"{path} does not fit its own description: {problem}") from None
+        why = " ".join(str(problem).partition("\nException raised from")[0].split())  # torch speaks in several lines
+        raise ValueError(f"{path} does not fit its own description: {why}") from None
     return model.eval()
 
 

@@ -23,6 +23,9 @@ from unspool.refusal import Refusal
 from unspool.spectral.reading import width_of
 from unspool.unroll import Implicit, Unrolled, unroll
 
+#: More layers than this would run for minutes without a sign of life, and say nothing that the minimiser does not.
+DEEPEST = 10_000
+
 
 @dataclass(frozen=True, eq=False)
 class Origin:
@@ -69,6 +72,11 @@ class Model(nn.Module):
         super().__init__()
         for name in ("in_features", "out_features", "hidden", "depth"):
             check_whole(name, {"in_features": in_features, "out_features": out_features, **settings}.get(name, 1))
+        if settings.get("depth", 1) > DEEPEST:
+            raise ValueError(
+                f"depth={settings['depth']}: a model takes at most {DEEPEST} layers, which take seconds even on a small graph; "
+                "solve the problem exactly instead (PPNP, or APPNP with --adjoint implicit)"
+            )
         _check_choices(type(self), settings)
         self.in_features, self.out_features, self.settings = in_features, out_features, settings
 
