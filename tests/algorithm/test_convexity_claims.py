@@ -106,3 +106,40 @@ def test_an_understated_lipschitz_constant_is_not_a_minimiser(graph, x):
 
     with pytest.raises(us.Refusal, match="Lipschitz constant of Steep"):
         us.minimise(us.Fidelity(0.5) + us.Smoothness(0.5) + Steep(1.0), x, graph)
+
+
+class Huber(us.SmoothTerm):
+    """Calls itself quadratic and bends away at ``knee``."""
+
+    quadratic = True
+
+    def __init__(self, knee):
+        self.knee = knee
+
+    def value(self, h, given):
+        r = (h - given.x).abs()
+        return torch.where(r < self.knee, r.square(), 2 * self.knee * r - self.knee**2).sum((-2, -1))
+
+    def gradient(self, h, given):
+        return 2 * (h - given.x).clamp(-self.knee, self.knee)
+
+    def lipschitz(self, given):
+        return 2.0
+
+
+@pytest.mark.parametrize("knee", [0.1, 1.0, 30.0])
+def test_what_calls_itself_quadratic_and_is_not_has_no_linear_solution(knee, graph, x):
+    objective = Huber(knee) + us.Smoothness(0.5) + us.Ridge(0.1)
+    for use in (lambda: us.minimise(objective, x, graph), lambda: us.unroll(objective, us.Exact())(x, graph)):
+        with pytest.raises(us.Refusal, match=r"Huber.* calls itself quadratic"):
+            use()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_what_is_quadratic_is_not_suspected(dtype, size, graph, x):
+    objective = (
+        us.Fidelity(0.02) + us.EdgeSmoothness(torch.linspace(0.1, 3, 17)) + us.EdgeSmoothness(-1e-3 * torch.ones(17))
+    )
+    h = us.minimise(objective, (size * x).to(dtype), graph.to(dtype))
+    assert torch.isfinite(h).all()

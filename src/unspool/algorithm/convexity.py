@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
-from unspool.objective import SmoothTerm
+from unspool.objective import QuadraticTerm, SmoothTerm
 from unspool.objective.channel import Map
 from unspool.refusal import Refusal
 
@@ -141,6 +141,25 @@ def refuse_rough(problem: Problem, h: Tensor, step: Map) -> None:
                     f"{term.formula()} says that it is convex and is not: its proximal operator moves further than a convex one can, "
                     f"so {problem.objective} need not have a single minimiser; let {term.name}.is_convex say so, and unroll steps"
                 )
+
+
+@torch.no_grad()
+def refuse_bent(problem: Problem, h: Tensor, left: float) -> None:
+    """Refuse a linear solution at which the gradient is not what was left of it: a term is not the quadratic it says it is."""
+    given = problem.given
+    terms = [t for t in problem.objective.smooth_terms if not isinstance(t, QuadraticTerm)]
+    zero = torch.zeros_like(h)
+    for term in terms:
+        here, nothing = term.gradient(h, given), term.gradient(zero, given)
+        # The same far points that the Hessian was read from.
+        far = 1e3 * (1.0 + max(float(c.abs().amax()) for c in (given.x, nothing))) / (1e-30 + float(h.abs().amax()))
+        off = here - nothing - (term.gradient(far * h, given) - nothing) / far
+        size = sum(float(torch.linalg.vector_norm(part)) for part in (here, nothing))
+        if float(torch.linalg.vector_norm(off)) > 10 * left + 1e3 * torch.finfo(h.dtype).eps * size:
+            raise Refusal(
+                f"{term.formula()} calls itself quadratic, but its gradient is not affine, so the minimiser of {problem.objective} "
+                f"is not the solution of a linear system; set {term.name}.quadratic = False"
+            )
 
 
 def _noise(like: Tensor, generator: torch.Generator) -> Tensor:

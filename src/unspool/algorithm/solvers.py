@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
-from unspool.algorithm.convexity import Secants, refuse_rough, refuse_wavy, rests_on_claims
+from unspool.algorithm.convexity import Secants, refuse_bent, refuse_rough, refuse_wavy, rests_on_claims
 from unspool.algorithm.optimality import hessian, separable, solver_step
 from unspool.algorithm.root import Linear
 from unspool.ops.conjugate import conjugate_gradients
@@ -63,7 +63,9 @@ class Solution:
 def solve_quadratic(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a quadratic problem by conjugate gradients."""
     right = -problem.gradient(torch.zeros_like(start))
-    return solve_linear(hessian(problem, start), right, start, effort, separable(problem))
+    found = solve_linear(hessian(problem, start), right, start, effort, separable(problem))
+    refuse_bent(problem, found.h, found.report.residual * float(torch.linalg.vector_norm(right)))
+    return found
 
 
 def solve_linear(apply: Linear, right: Tensor, start: Tensor | None, effort: Effort, per_channel: bool) -> Solution:
