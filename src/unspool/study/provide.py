@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -49,9 +50,9 @@ class Provider:
         self._splits: dict[int, Any] = {}
         self.outputs = len(found.classes) if found.targets is None else int(found.targets.shape[1])
 
-    @property
+    @functools.cached_property
     def mark(self) -> str:
-        """The fingerprint of what is learnt: data, first split, loss."""
+        """The fingerprint of what is learnt: data, splits, loss."""
         loss = self._bases[False].loss
         # At least two splits: one that stands alone and one that is drawn anew may begin with the same nodes. Of splits that came
         # with the data, all.

@@ -21,6 +21,7 @@ from unspool.train.seeded import seeded
 
 #: Raised when the meaning of a stored trial changes.
 FORMAT = 2
+_PLAIN = (type(None), bool, int, float, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +178,17 @@ def _marked_plan(plan: Plan) -> dict[str, Any]:
 
 def _marked(name: str, value: Any) -> Any:
     """A value as something that JSON can hold and that is the same in every process: objects by their digest."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, list | tuple):
         return [_marked(name, v) for v in value]
-    plainly = value is None or isinstance(value, bool | int | float | str | np.generic)
-    ours = isinstance(value, Enum) and identity.foreign(type(value).__module__) is not None
-    return plain(value) if plainly or ours else {"object": identity.digest(value, name)}
+    package = identity.foreign((value if isinstance(value, type) else type(value)).__module__)
+    if isinstance(value, type) and package is not None:
+        return {"class": f"{package} {value.__module__}.{value.__qualname__}"}
+    simple = isinstance(value, bool | int | float | str | np.generic) or (
+        isinstance(value, Enum) and package is not None
+    )
+    return plain(value) if simple else {"object": identity.digest(value, name)}
 
 
 @functools.cache
@@ -202,20 +209,17 @@ def _defaults(model: type[nn.Module]) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A setting as something that JSON can hold."""
-    if isinstance(value, Enum):
-        return value.name.lower()
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
-    if isinstance(value, torch.Tensor):
-        return value.detach().to_dense().tolist()
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()  # written out: a long one is cut where it is printed
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        held = value.detach().to_dense() if isinstance(value, torch.Tensor) else value
+        return held.tolist()  # written out: a long one is cut where it is printed
+    if isinstance(value, Enum | bool | int | float | str):
+        return value.name.lower() if isinstance(value, Enum) else value
     told = repr(value)
+    if " at 0x" not in told:
+        return told
     # An address says nothing to other processes.
-    return (
-        f"{getattr(value, '__qualname__', type(value).__qualname__)} {identity.digest(value, 'it')[:8]}"
-        if " at 0x" in told
-        else told
-    )
+    return f"{getattr(value, '__qualname__', type(value).__qualname__)} {identity.digest(value, 'it')[:8]}"

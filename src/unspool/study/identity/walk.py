@@ -172,7 +172,7 @@ class _Walk:
         scope = function.__globals__
         package = foreign(scope.get("__name__"))
         if package is not None:
-            self.say("function", package, scope.get("__name__"), function.__qualname__)
+            self.say("function", package, _room(package, scope.get("__name__")), function.__qualname__)
             return self.take_wrapped(function)
         read = body(function.__code__)
         self.own = True
@@ -247,7 +247,7 @@ class _Walk:
     def take_class(self, kind: type) -> None:
         package = foreign(kind.__module__)
         if package is not None:
-            return self.say("class", package, kind.__module__, kind.__qualname__)
+            return self.say("class", package, _room(package, kind.__module__), kind.__qualname__)
         self.own = True
         self.say("own class", kind.__qualname__)
         self.visit_all("bases", _numbered((*kind.__bases__, type(kind))))
@@ -356,6 +356,11 @@ _WAYS: tuple[tuple[Any, Callable[[_Walk, Any], None]], ...] = (
     ((dict, types.MappingProxyType), _Walk.take_dictionary),
     ((logging.Logger, torch.layout, OpOverload, OpOverloadPacket), _Walk.take_named),
 )
+
+
+def _room(package: str, module: Any) -> Any:
+    """The module that a name belongs to. Ours may move from room to room without becoming others."""
+    return "" if package == "unspool" else module
 
 
 def _numbered(things: Iterable[Any]) -> list[tuple[str, Any]]:

@@ -88,22 +88,19 @@ class Store:
             ...     store.add(trials, "cora", "5e1f") == store.add(trials, "cora", "5e1f"), len(store.rows())
             (True, 2)
         """
-        rows = {trial.key(mark): json.dumps(trial.describe()) for trial in trials}
+        keys = [trial.key(mark) for trial in trials]
+        rows = {key: json.dumps(trial.describe()) for key, trial in zip(keys, trials, strict=True)}
+        ask = "SELECT key FROM trial WHERE key IN (SELECT value FROM json_each(?))"
         change = (
             "INSERT INTO trial (key, number, data, mark, described, made, status) VALUES (?, ?, ?, ?, ?, ?, 'waiting')"
         )
         with self._link.changing() as sql:
-            known = {
-                key
-                for (key,) in sql.execute(
-                    "SELECT key FROM trial WHERE key IN (SELECT value FROM json_each(?))", [json.dumps(list(rows))]
-                )
-            }
+            known = {key for (key,) in sql.execute(ask, [json.dumps(keys)])}
             (last,) = sql.execute("SELECT coalesce(max(number), 0) FROM trial").fetchone()
-            new = [(key, text) for key, text in rows.items() if key not in known]
-            for number, (key, text) in enumerate(new, last + 1):
-                sql.execute(change, [key, number, data, mark, text, sealed(key, number, data, mark, text)])
-        return [trial.key(mark) for trial in trials]
+            new = enumerate(((key, text) for key, text in rows.items() if key not in known), last + 1)
+            told = [(key, number, data, mark, text) for number, (key, text) in new]
+            sql.executemany(change, [(*one, sealed(*one)) for one in told])
+        return keys
 
     def claim(self, keys: Sequence[str], count: int) -> list[str]:
         """Take up to ``count`` of these trials for this process: the first that nobody has and that have not ended.
