@@ -155,6 +155,7 @@ def test_the_reason_is_told(algorithm):
     assert net.why_not_linear in repr(net)
     with pytest.raises(us.Refusal, match=f"cannot lower: {algorithm.name}"):
         us.unroll(OBJECTIVE, algorithm, depth=6, adjoint=us.Polynomial())
+    assert not any(isinstance(held, str) for held in vars(net).values())  # by which stored trials would be known
     asked = us.unroll(OBJECTIVE, algorithm, depth=6, adjoint=us.Stored())
     assert asked.why_not_linear is None  # nobody wondered
 

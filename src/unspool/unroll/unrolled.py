@@ -19,7 +19,7 @@ from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
 from unspool.refusal import Refusal
 from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
-from unspool.unroll.attempt import first_values, try_lowering
+from unspool.unroll.attempt import Attempt, first_values, try_lowering
 from unspool.unroll.lower import LinearProblem, lower
 from unspool.unroll.read_back import ReadBack, read_back_layers
 from unspool.unroll.start import From, Input, Start, Zero
@@ -90,8 +90,7 @@ class Unrolled(nn.Module):
         check_fit(algorithm, objective)
         for part in (*objective.terms, algorithm):
             check_owned(part.name, part)
-        #: Why the network keeps its steps although nobody asked for that; None where it does not, or was asked to.
-        self.why_not_linear: str | None = None
+        self._fell_back = False  # whether steps are kept although nobody asked for that
         self.adjoint = self._chosen_adjoint(_with_between(between, adjoint))
         self.between = between
         # Only rules that take exactly the step they name: another may ask for a part of it.
@@ -108,6 +107,12 @@ class Unrolled(nn.Module):
     def leaves(self) -> tuple[Leaf, ...]:
         """The learnable coefficients of objective and algorithm, each once."""
         return tuple(dict.fromkeys(self.objective.leaves + self.algorithm.leaves))
+
+    @property
+    def why_not_linear(self) -> str | None:
+        """Why the network keeps its steps although nobody asked for that; None where it does not, or was asked to."""
+        # Found anew: a trial is known by what its network holds, which must not be a sentence that may be reworded.
+        return self._tried().reason if self._fell_back else None
 
     def values(self, layer: int) -> dict[Leaf, Tensor]:
         """The raw parameters of layer 1 ... depth, by leaf: what the objective's methods take as ``values=``."""
@@ -203,8 +208,8 @@ class Unrolled(nn.Module):
             f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
         )
         # A term that is not quadratic is plain to see; that one's own rule is not linear may come as a surprise.
-        own = self.why_not_linear is not None and not shipped(self.algorithm)
-        return f"{lines}\n{self.why_not_linear}" if own else lines
+        reason = None if shipped(self.algorithm) else self.why_not_linear
+        return lines if reason is None else f"{lines}\n{reason}"
 
     def __repr__(self) -> str:
         lines = "\n  ".join(self.extra_repr().split("\n"))
@@ -227,14 +232,17 @@ class Unrolled(nn.Module):
             return adjoint
         if isinstance(adjoint, Stored | Checkpointed):
             return adjoint
-        values = first_values(self.leaves, self.depth)
-        found = try_lowering(self.algorithm, self.objective, self.depth, values, self.start)
+        found = self._tried()
         if found.reason is None:
             return Polynomial(found.basis if adjoint is None or adjoint.basis is None else adjoint.basis)
         if adjoint is not None:
             raise Refusal(found.reason)
-        self.why_not_linear = found.reason
+        self._fell_back = True
         return Stored()
+
+    def _tried(self) -> Attempt:
+        values = first_values(self.leaves, self.depth)
+        return try_lowering(self.algorithm, self.objective, self.depth, values, self.start)
 
     def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph, values: list[dict[Leaf, Tensor]]) -> Any:
         for k in layers:
