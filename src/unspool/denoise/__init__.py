@@ -10,7 +10,8 @@
 True
 """
 
+from unspool.denoise.noise import Covariance
 from unspool.denoise.solve import Denoised, denoise
 from unspool.denoise.weight import GCV, SURE, Choice, Criterion, noise_level
 
-__all__ = ["GCV", "SURE", "Choice", "Criterion", "Denoised", "denoise", "noise_level"]
+__all__ = ["GCV", "SURE", "Choice", "Covariance", "Criterion", "Denoised", "denoise", "noise_level"]

@@ -1,7 +1,8 @@
 """A signal and its graph by frequency: all that a rule for choosing a smoothing weight needs to know.
 
 The denoiser of weight α multiplies the part of a signal at graph frequency λ by s(λ) = α / (α + (1 − α) λ). Its residual
-and its trace are sums over frequencies, so one look at the graph serves every α.
+and its trace are sums over frequencies, so one look at the graph serves every α. Channels that have weights of their own are
+kept apart.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ LARGEST_EXACT = 2000
 class Content:
     """Weights at frequencies, of the signal (``energy``, summing to ‖X‖²) and of the graph (``count``, summing to n).
 
+    ``frequency`` and ``energy`` have a row for all channels together, or one for each.
+
     Example:
         >>> import torch, unspool as us
         >>> content = Content.of(torch.ones(4, 1, dtype=torch.float64), us.graph.ring(4).to(torch.float64))
@@ -36,23 +39,32 @@ class Content:
     count: Tensor
 
     @staticmethod
-    def of(x: Tensor, graph: Graph, probes: int = 32, steps: int = 80, seed: int = 0) -> Content:
+    def of(x: Tensor, graph: Graph, probes: int = 32, steps: int = 80, seed: int = 0, apart: bool = False) -> Content:
         """Look at a float64 signal on a float64 graph: exactly if it is small, with random probes if it is large."""
         if graph.nodes <= LARGEST_EXACT:
             value, vector = frequencies_and_modes(graph)
             value = value.clamp_min(0)
-            return Content(value, (vector.T @ x).square().sum(1), value, torch.ones_like(value))
+            energy = (vector.T @ x).square().T
+            energy = energy if apart else energy.sum(0, keepdim=True)
+            return Content(value.expand_as(energy), energy, value, torch.ones_like(value))
         sign = random_signs(graph.nodes, probes, seed)
         frequency, energy = _quadrature(graph, x, steps)
         mode, count = _quadrature(graph, sign, steps)
-        return Content(frequency, energy, mode, count / probes)
+        if not apart:
+            frequency, energy = frequency.reshape(1, -1), energy.reshape(1, -1)
+        return Content(frequency, energy, mode.flatten(), count.flatten() / probes)
 
     def residual(self, weight: Tensor) -> Tensor:
-        """‖X − S X‖² for each weight α."""
-        return (self.energy * (1 - _passed(weight, self.frequency)).square()).sum(-1)
+        """‖X − S X‖² for each weight α; of each row for weights of shape (candidates, rows)."""
+        if weight.ndim == 1:
+            return self.residual(weight[:, None].expand(-1, len(self.energy))).sum(1)
+        rows = zip(self.energy, self.frequency, weight.T, strict=True)
+        return torch.stack([(energy * (1 - _passed(alpha, at)).square()).sum(-1) for energy, at, alpha in rows], dim=1)
 
     def trace(self, weight: Tensor) -> Tensor:
-        """tr S, the degrees of freedom that are left, for each weight α."""
+        """tr S, the degrees of freedom that are left, for each weight α; of each row for (candidates, rows)."""
+        if weight.ndim == 2:
+            return torch.stack([self.trace(alpha) for alpha in weight.T], dim=1)
         return (self.count * _passed(weight, self.mode)).sum(-1)
 
 
@@ -70,7 +82,7 @@ def _passed(weight: Tensor, frequency: Tensor) -> Tensor:
 def _quadrature(graph: Graph, columns: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     r"""Frequencies and weights with :math:`\sum_c v_c^\top f(L) v_c \approx \sum_j w_j f(\lambda_j)`, by Lanczos per column.
 
-    Vectors are not orthogonalised again: copies of found frequencies appear, and share their weight.
+    One row for each column. Vectors are not orthogonalised again: copies of found frequencies appear, and share their weight.
     """
     smoother = graph.require_laplacian()
     length = torch.linalg.vector_norm(columns, dim=0)
@@ -90,4 +102,4 @@ def _quadrature(graph: Graph, columns: Tensor, steps: int) -> tuple[Tensor, Tens
     band = torch.diag_embed(torch.stack(diagonal, dim=-1)) + off
     value, vector = torch.linalg.eigh(band, UPLO="U")
     weight = vector[:, 0, :].square() * length.square()[:, None]
-    return (graph.scale * (1 - value)).clamp_min(0).flatten(), weight.flatten()
+    return (graph.scale * (1 - value)).clamp_min(0), weight

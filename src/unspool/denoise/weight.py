@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unspool.denoise.content import LARGEST_EXACT, Content, random_signs
+from unspool.denoise.noise import Covariance
 from unspool.graph import Graph
 from unspool.refusal import Refusal
 
@@ -55,8 +56,12 @@ class Criterion(ABC):
     def noise_before(self, x: Tensor, graph: Graph) -> float:
         """The noise level that the score uses, NaN if it uses none."""
 
-    def choose(self, x: Tensor, graph: Graph) -> Choice:
-        """Score the candidates on a signal of shape (nodes, features)."""
+    def noise_known(self, noise: Covariance) -> float:
+        """The noise level that the score uses, NaN if it uses none, where the covariance is known."""
+        return noise.level
+
+    def choose(self, x: Tensor, graph: Graph, noise: Covariance | None = None) -> Choice:
+        """Score the candidates on a signal of shape (nodes, features), whose noise has the given covariance over features."""
         exact = graph.to(device="cpu", dtype=torch.float64)
         if graph.edges == 0:
             raise Refusal(
@@ -64,15 +69,25 @@ class Criterion(ABC):
             )
         x = x.detach().cpu().double()
         weight = self._weights(exact)
-        content = Content.of(x, exact, self.probes, self.steps, self.seed)
-        residual, trace = content.residual(weight), content.trace(weight)
-        noise = self.noise_before(x, exact)
-        score = self.score(residual, trace, x.numel(), graph.nodes, noise)
+        residual, trace = self._look(x, exact, weight, noise)
+        level = self.noise_before(x, exact) if noise is None else self.noise_known(noise)
+        score = self.score(residual, trace, x.numel(), graph.nodes, level)
         best = int(score.argmin())
-        if math.isnan(noise):
+        if math.isnan(level):
             left = x.numel() * (1 - float(trace[best]) / graph.nodes)
-            noise = math.sqrt(float(residual[best]) / left) if left > 0 else 0.0
-        return Choice(float(weight[best]), torch.stack([weight, score], dim=1).numpy(), noise)
+            level = math.sqrt(float(residual[best]) / left) if left > 0 else 0.0
+        return Choice(float(weight[best]), torch.stack([weight, score], dim=1).numpy(), level)
+
+    def _look(self, x: Tensor, graph: Graph, weight: Tensor, noise: Covariance | None) -> tuple[Tensor, Tensor]:
+        """Residual and trace of every candidate; with a covariance, sums over principal channels with weights of their own."""
+        if noise is None:
+            content = Content.of(x, graph, self.probes, self.steps, self.seed)
+            return content.residual(weight), content.trace(weight)
+        content = Content.of(noise.apart(x), graph, self.probes, self.steps, self.seed, apart=True)
+        trusted = weight[:, None] / noise.relative
+        own = trusted / (trusted + 1 - weight[:, None])
+        # Freedom counts by the variance that it lets through: E‖X − SX‖² = bias² + Σ_c σ_c² tr (I − S_c)².
+        return content.residual(own).sum(1), (content.trace(own) * noise.relative).mean(1)
 
     def _weights(self, graph: Graph) -> Tensor:
         if self.candidates is None:
@@ -96,6 +111,8 @@ class GCV(Criterion):
     Close to the best weight where much smoothing is called for; where little is (tr S above about a third of n) it
     smooths too little, and :class:`SURE` is the better choice.
     Afterwards the noise level is estimated as :math:`\hat\sigma^2 = \lVert X - SX\rVert_F^2 / (d\,(n - \operatorname{tr} S))`.
+    With a covariance Σ of the noise, known up to a factor, tr S is the mean over its principal channels, each counted by its
+    variance over the mean one; the argument of the original is the same then.
 
     Example:
         >>> import torch, unspool as us
@@ -114,6 +131,10 @@ class GCV(Criterion):
         """NaN: needs none."""
         return math.nan
 
+    def noise_known(self, noise: Covariance) -> float:
+        """NaN: needs none."""
+        return math.nan
+
 
 @dataclass(frozen=True)
 class SURE(Criterion):
@@ -123,7 +144,9 @@ class SURE(Criterion):
        + \tfrac{2\sigma^2}{n} \operatorname{tr} S_\alpha
 
     Its mean over the noise is the risk :math:`\tfrac{1}{nd}\mathbb{E}\lVert S_\alpha X - X_0\rVert_F^2`. All columns share
-    one weight and one noise level; scale columns of different units before.
+    one weight and one noise level; scale columns of different units before. With a covariance Σ of the noise, σ² is the mean of
+    its eigenvalues :math:`\sigma_c^2`, and the last term :math:`\tfrac{2}{nd}\sum_c \sigma_c^2 \operatorname{tr} S_{\alpha,c}` over
+    the principal channels: still unbiased for the risk.
 
     Args:
         candidates, probes, steps, seed: as in :class:`Criterion`.
@@ -152,6 +175,14 @@ class SURE(Criterion):
         if not (math.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise={self.noise!r}: a standard deviation is a finite number of at least 0")
         return float(self.noise)
+
+    def noise_known(self, noise: Covariance) -> float:
+        """σ of the covariance."""
+        if self.noise is not None:
+            raise ValueError(
+                "noise is given twice, as a level SURE(noise=...) and as a covariance; leave the level out"
+            )
+        return noise.level
 
 
 def noise_level(x: Tensor, graph: Graph, probes: int = 32, seed: int = 0) -> float:

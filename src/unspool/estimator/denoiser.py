@@ -11,13 +11,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from unspool.algorithm import minimise
-from unspool.denoise.solve import choose, problem
+from unspool.algorithm.exact import find_minimiser
+from unspool.denoise.noise import Covariance
+from unspool.denoise.solve import choose, problem, solve
 from unspool.denoise.weight import Choice
 from unspool.estimator.inputs import read_graph, read_ids, read_signal
 from unspool.graph import Graph, Normalisation
 from unspool.objective import Objective
 from unspool.objective.objective import as_objective
+from unspool.ops.convergence import SolveReport
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +27,7 @@ Array = np.ndarray[Any, Any]
 class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Denoise signals on a graph: the exact minimiser of a denoising problem, with a weight that the data choose.
 
-    .. math:: \min_H\; \alpha\lVert H - X\rVert_F^2 + (1 - \alpha)\lVert BH\rVert_F^2
+    .. math:: \min_H\; \alpha\lVert H - X\rVert_T^2 + (1 - \alpha)\lVert BH\rVert_F^2
 
     Needs no labels. ``x`` is said in two ways, as in :class:`~unspool.estimator.NodeClassifier`: signals on all nodes, or node
     ids with features and graph bound, which a grid search can cut into folds.
@@ -33,6 +35,10 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Args:
         weight: α in (0, 1], or a rule that chooses it: :class:`~unspool.estimator.SURE` (when omitted) or
             :class:`~unspool.estimator.GCV`.
+        noise: the covariance Σ of the noise over features, where it is known: one variance per feature, or a matrix. Then
+            T = σ²Σ⁻¹ with σ² the mean variance (otherwise T = I), so that noisy features, and noisy mixtures of them, are smoothed
+            more; SURE takes the noise level from it, GCV needs it up to a factor only. For features of different units give it, or
+            scale them before.
         objective: a problem of your own instead, whose weights are fixed; it need not be smooth.
         features: signals on all nodes, to bind them; then ``fit`` and ``transform`` take node ids.
         graph: the graph, to bind it. Edges run both ways, and an ``unspool.Graph`` must be undirected. Matrices, edge lists, NetworkX and PyG graphs are not normalised here,
@@ -42,8 +48,9 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes:
         weight_: α, where there is one.
         curve_: candidates and their scores, shape (candidates, 2), where a rule chose.
-        noise_: the standard deviation of the noise, as the rule found it.
+        noise_: the standard deviation of the noise, as the rule found it; with ``noise``, the root of the mean variance.
         objective_: the problem that was solved.
+        report_: iterations and residual of the last solve, and whether its tolerance was met.
         denoised_: the denoised signals of ``fit``.
         graph_, n_features_in_: what it was fitted on.
 
@@ -69,12 +76,16 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     curve_: Array | None
     noise_: float | None
     objective_: Objective
+    report_: SolveReport
     denoised_: Array
     graph_: Graph
     n_features_in_: int
 
-    def __init__(self, weight: Any = None, *, objective: Any = None, features: Any = None, graph: Any = None) -> None:
+    def __init__(
+        self, weight: Any = None, *, noise: Any = None, objective: Any = None, features: Any = None, graph: Any = None
+    ) -> None:
         self.weight = weight
+        self.noise = noise
         self.objective = objective
         self.features = features
         self.graph = graph
@@ -99,7 +110,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.objective_ = as_objective(self.objective)
         else:
             self.weight_, self.curve_, self.noise_ = found.weight, found.curve, found.noise
-            self.objective_ = problem(found.weight)
+            self.objective_ = problem(found.weight, self._covariance(signal))
         self.graph_, self.n_features_in_ = place, 1 if signal.ndim == 1 else signal.shape[1]
         self.denoised_ = self._solve(signal)
         return self
@@ -133,13 +144,26 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.objective is not None:
             if self.weight is not None:
                 raise ValueError("weight and objective are both given: an objective of your own has its weights inside")
+            if self.noise is not None:
+                raise ValueError(
+                    "noise and objective are both given: say Fidelity(weight, metric=...) in your own objective"
+                )
             return None
-        return choose(torch.as_tensor(signal.reshape(graph.nodes, -1)), graph, self.weight)
+        x = torch.as_tensor(signal.reshape(graph.nodes, -1))
+        return choose(x, graph, self.weight, self._covariance(signal))
+
+    def _covariance(self, signal: Array) -> Covariance | None:
+        return None if self.noise is None else Covariance.read(self.noise, 1 if signal.ndim == 1 else signal.shape[1])
 
     def _solve(self, signal: Array) -> Array:
         x = torch.as_tensor(signal.reshape(self.graph_.nodes, -1))
         graph = self.graph_ if x.dtype == self.graph_.dtype else self.graph_.to(x.dtype)
-        return minimise(self.objective_, x, graph).numpy().reshape(signal.shape)
+        if self.weight_ is None:
+            found = find_minimiser(self.objective_, x, graph)
+        else:
+            found = solve(x, graph, self.weight_, self._covariance(signal))
+        self.report_ = found.report
+        return found.h.numpy().reshape(signal.shape)
 
     def __sklearn_clone__(self) -> Any:
         # A graph and its signals are data, not settings: clones share them, where scikit-learn would copy them deeply.

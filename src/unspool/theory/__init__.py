@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unspool.theory import errata, expressive, printed, propositions, robustness, theorems
+from unspool.theory import errata, expressive, noise, printed, propositions, robustness, theorems
 from unspool.theory.activations import POTENTIALS, advantage
 from unspool.theory.certificate import Certificate, Claim, Evidence, Verdict
 
 #: Every claim, in the order of the paper, errata last.
 CLAIMS: tuple[Claim, ...] = (
-    theorems.CLAIMS + propositions.CLAIMS + robustness.CLAIMS + expressive.CLAIMS + errata.CLAIMS + printed.CLAIMS
+    theorems.CLAIMS
+    + noise.CLAIMS
+    + propositions.CLAIMS
+    + robustness.CLAIMS
+    + expressive.CLAIMS
+    + errata.CLAIMS
+    + printed.CLAIMS
 )
 
 
