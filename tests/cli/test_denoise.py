@@ -184,3 +184,14 @@ def test_signals_come_back_with_all_their_digits(tmp_path, ending):
             for line in (tmp_path / f"o.{ending}").read_text().splitlines()[1:]
         ]
     assert np.allclose(found, value, rtol=1e-14, atol=0)
+
+
+def test_a_missed_tolerance_is_a_note_and_no_python_warning(tmp_path):
+    edges = "\n".join(f"{i},{i + 1}" for i in range(999))
+    (tmp_path / "edges.csv").write_text("source,target\n" + edges + "\n")
+    (tmp_path / "x.csv").write_text("t\n" + "\n".join(str(1 + i % 7) for i in range(1000)) + "\n")
+    where = ("--edges", tmp_path / "edges.csv", "--features", tmp_path / "x.csv", "--out", tmp_path / "out.csv")
+    told = json.loads(ask("denoise", *where, "--weight", 1e-9, "--json"))  # a warning would be an error here
+    assert told["residual"] > 1e-10
+    assert told["iterations"] > 100
+    assert any("tolerance" in note for note in told["notes"])

@@ -19,6 +19,7 @@ from unspool.datasets.node_files import Columns
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
+from unspool.ops.convergence import solve_reports
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,13 @@ def run(order: Order) -> None:
         raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
     rule = _rule(order)
     columns = Columns(order.id_column, order.feature_columns if order.feature_columns else None, header=order.header)
-    with said_in_options(), noted():
+    with said_in_options(), noted(), solve_reports():
         signals = read_signals(order.edges, order.features, columns)
         graph, x = _graph(signals.dataset, order.normalise), torch.from_numpy(signals.values)
         found = denoise(x, graph, rule)
     _write(order.out, signals, found)
-    _say(order, graph, x, found, signals.dataset.notes)
+    missed = () if found.report.converged else (f"the solver missed its tolerance ({found.report})",)
+    _say(order, graph, x, found, signals.dataset.notes + missed)
 
 
 def _graph(data: datasets.Dataset, normalise: str) -> Graph:
@@ -88,7 +90,7 @@ def _write(out: Path, signals: Signals, found: Denoised) -> None:
 def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised, notes: tuple[str, ...]) -> None:
     choice = found.choice
     moved = float((found.signal - x).square().mean().sqrt())
-    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "notes": list(notes), "out": str(order.out)}  # fmt: skip
+    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "iterations": found.report.iterations, "residual": found.report.residual, "notes": list(notes), "out": str(order.out)}  # fmt: skip
     if order.as_json:
         echo(json.dumps(facts))
         return
