@@ -175,6 +175,7 @@ class Standing:
     Attributes:
         dataset: where.
         better, worse: the models that UGDGNN is better and worse than; ``even``: those that it cannot be told from.
+        few: whether some comparison has fewer pairs than decide anything.
 
     Example:
         >>> print(Standing("cora", ("GCN", "SGC"), ("GCNII",), ()))
@@ -185,11 +186,14 @@ class Standing:
     better: tuple[str, ...]
     worse: tuple[str, ...]
     even: tuple[str, ...]
+    few: bool = False
 
     @property
     def word(self) -> str:
-        """``superior``, ``competitive`` or ``fails``."""
-        return "fails" if self.worse else "competitive" if self.even else "superior"
+        """``superior``, ``competitive`` or ``fails``; ``cannot be told`` where the seeds are too few for any of them."""
+        if self.worse:
+            return "fails"
+        return "cannot be told" if self.few else "competitive" if self.even else "superior"
 
     def __str__(self) -> str:
         every = len(self.better) + len(self.worse) + len(self.even)
@@ -206,13 +210,18 @@ def standings(answers: Iterable[Answer]) -> list[Standing]:
         >>> standings([])
         []
     """
-    found: dict[str, dict[Verdict, list[str]]] = {}
+    found: dict[str, list[Answer]] = {}
     for answer in answers:
         if answer.sentence == SUPERIOR:
-            sides = found.setdefault(answer.dataset, {verdict: [] for verdict in Verdict})
-            sides[answer.verdict].append(answer.comparison.b.model)
-    order = (Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN)
-    return [Standing(name, *(tuple(sides[verdict]) for verdict in order)) for name, sides in found.items()]
+            found.setdefault(answer.dataset, []).append(answer)
+    made: list[Standing] = []
+    for name, mine in found.items():
+        sides = [
+            tuple(one.comparison.b.model for one in mine if one.verdict is verdict)
+            for verdict in (Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN)
+        ]
+        made.append(Standing(name, sides[0], sides[1], sides[2], any(one.comparison.n < LEAST for one in mine)))
+    return made
 
 
 def told_in_all(answers: Iterable[Answer]) -> str:

@@ -112,7 +112,9 @@ def roughness(h: Tensor, graph: Graph) -> float:
 
 
 def nonlinearity_answers(found: Sequence[Measured]) -> list[Answer]:
-    """Whether the network without H ≥ 0 is better at each depth; p-values are corrected over depths and sets (Holm).
+    """Whether the network without H ≥ 0 is better at each depth, and whether it loses less from the fewest layers to more of them.
+
+    P-values are corrected over depths, problems and sets (Holm).
 
     Example:
         >>> from unspool.reproduce.measured import example_measured
@@ -125,12 +127,16 @@ def nonlinearity_answers(found: Sequence[Measured]) -> list[Answer]:
         [("cora (GCN's problem, 32 layers)", 'holds')]
     """
     mine = chosen(found, "accuracy", lambda one: one.experiment == "nonlinearity")
-    each: list[Answer] = []
-    for name, model, kind, depth in mine:
-        if model == WITHOUT and (name, WITH, kind, depth) in mine:
-            other = mine[name, WITH, kind, depth]
+    worse: list[Answer] = []
+    costs: list[Answer] = []
+    for name, kind in dict.fromkeys((cell[0], cell[2]) for cell in mine):
+        depths = sorted({cell[3] for cell in mine if (cell[0], cell[2]) == (name, kind)})
+        for depth in depths:
+            sides = [(model, mine.get((name, model, kind, depth), {})) for model in (WITHOUT, WITH)]
             where = f"{name} ({kind}, {depth:g} layers)"
-            each += compare_values(
-                "nonlinearity hurts", where, (WITHOUT, mine[name, model, kind, depth]), (WITH, other)
-            )
-    return corrected(each)
+            worse += compare_values("nonlinearity hurts", where, *sides)
+            if depth > depths[0]:
+                first = {model: mine.get((name, model, kind, depths[0]), {}) for model in (WITHOUT, WITH)}
+                lost = [(m, {s: first[m][s] - v for s, v in now.items() if s in first[m]}) for m, now in sides]
+                costs += compare_values("depth costs more with nonlinearity", where, *lost, lower=True)
+    return [*corrected(worse), *corrected(costs)]
