@@ -1,6 +1,7 @@
 """The paper's sentences: what each comparison is made of, when it holds and fails, and that numbers in README and docs are those of the results."""
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from unspool.reproduce.claims import (
     told_in_all,
 )
 from unspool.reproduce.depth import run_depth, smoothing_answers
+from unspool.reproduce.grids import grids
 from unspool.reproduce.identity import identity_answers, matrices, run_identity
 from unspool.reproduce.measured import chosen
 from unspool.reproduce.nonlinearity import WITH, WITHOUT, nonlinearity_answers, roughness, run_nonlinearity
@@ -29,6 +31,7 @@ from unspool.reproduce.rectified import WithNonNegative, WithoutNonNegative
 from unspool.reproduce.results import example_record, read
 from unspool.reproduce.sentences import all_answers
 from unspool.reproduce.settings import Place, Scope, read_settings
+from unspool.reproduce.summary import tally
 from unspool.testing import check_model
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
@@ -227,3 +230,64 @@ def test_every_sentence_of_the_committed_results_has_an_answer():
     titles = [subject.title for subject in all_answers(read(RESULTS))]
     assert titles[:2] == ["Table 2, preset paper", "Table 2, preset official"]
     assert "depth" in titles
+
+
+# -- what the docs say -------------------------------------------------------------------------------------------------
+
+
+def in_docs(*words):
+    """The docs with their tables, and whether every sentence is there."""
+    text = " ".join((RESULTS.parents[1] / "docs" / "reproduction.md").read_text(encoding="utf-8").split())
+    for some in words:
+        assert some in text, some
+
+
+def test_the_docs_count_56_cells_and_never_48_of_48():
+    root = RESULTS.parents[1]
+    for name in ("README.md", "docs/reproduction.md", "docs/choose.md", "experiments/README.md"):
+        text = (root / name).read_text(encoding="utf-8")
+        assert "48 of 48" not in text
+        assert "of 48 cells" not in text
+    for name in ("README.md", "docs/reproduction.md"):
+        text = " ".join((root / name).read_text(encoding="utf-8").split())
+        assert f"{tally(read(RESULTS).of('table2'), 'paper').met} of the 56 cells" in text
+        assert "features that are not at hand" in text or "features are not at hand" in text
+
+
+def test_the_main_sentence_in_the_docs_is_that_of_the_results():
+    for preset in ("paper", "tuned"):
+        answers = accuracy_answers(read(RESULTS).of("table2"), preset)
+        counts = re.search(r"better in (\d+) and worse in (\d+) .*?; (\d+) and (\d+) without", told_in_all(answers))
+        a, b, c, d = counts.groups()
+        words = (
+            f"better in {a} and worse in {b} ({c} and {d} without"
+            if preset == "paper"
+            else f"better in {a}, worse in {b} ({c} and {d})"
+        )
+        in_docs(words)
+    failing = [s.dataset for s in standings(accuracy_answers(read(RESULTS).of("table2"), "paper")) if s.word == "fails"]
+    assert sorted(failing) == ["citeseer", "cs", "pubmed"]
+    in_docs(
+        "it fails on three of the six sets that were run",
+        "CiteSeer (SGC and APPNP are better), PubMed (GCN and GPRGNN) and CS (APPNP)",
+    )
+
+
+def test_the_tables_of_robustness_in_the_docs_are_those_of_the_results():
+    """Every row of the section's tables is a row of the grids that terminal and page show."""
+    text = (RESULTS.parents[1] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Robustness\n")[2].partition("\n## ")[0]
+    printed = [
+        tuple(cell.strip() for cell in line.strip("|").split("|"))
+        for line in section.splitlines()
+        if line.startswith("|")
+    ]
+    measured = read(RESULTS).measured
+    known = {row for grid in grids(measured, "signals") for row in grid.texts}
+    for grid in grids(measured, "damage"):
+        name = ", 300 steps" if "300 steps" in grid.title else ""
+        if "outliers behind the encoder, after training" in grid.title and grid.title.startswith("Cora"):
+            known |= {(row[0] + name, *row[1:]) for row in grid.texts}
+    rows = [row for row in printed if any(character.isdigit() for character in row[-1]) and "length" not in row[-1]]
+    assert len(rows) >= 16
+    assert set(rows) <= known | {row for row in rows if "%" in row[0]}
