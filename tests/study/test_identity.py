@@ -34,6 +34,9 @@ FILES = {
 
         import torch
 
+        import importlib
+
+        import chosen
         import constants
         import helpers
         import unspool as us
@@ -92,6 +95,12 @@ FILES = {
             def forward(self, x, graph, edge_weight=None):
                 from lazy import late
 
+                return self.chosen("soft" + str(self.in_features), 4 * self.out_features) * self.plain(x, graph, edge_weight, late)
+
+            def chosen(self, name, number):
+                return getattr(chosen, name[:4])(number) + importlib.import_module("plugin").MORE
+
+            def plain(self, x, graph, edge_weight, late):
                 bent = helpers.bend(twice(super().forward(x, graph, edge_weight)))
                 return late(KNOWN["calm"](bent)) if bent is not None and (
                     bent.numel() > FLOOR or bent.isfinite().all()
@@ -115,6 +124,8 @@ FILES = {
             return x
     """,
     "constants.py": "FLOOR = 4\nSMOOTH = 0.7\nOTHER = 1\n",
+    "chosen.py": "import threading\n\nLOCK = threading.Lock()\n\n\ndef soft(x):\n    return x + 1\n",
+    "plugin.py": "MORE = 0\n",
     "lazy.py": "FACTOR = 1.0\n\n\ndef late(x):\n    return FACTOR * x\n",
 }  # fmt: skip
 
@@ -133,6 +144,8 @@ CHANGES = {
     "a constant that was imported by name": ("constants.py", "FLOOR = 4", "FLOOR = 5"),
     "a function of another module": ("helpers.py", "min=", "max="),
     "a constant behind a function of another module": ("helpers.py", "SLOPE = 3.0", "SLOPE = 2.0"),
+    "a function that is looked up by a word made up": ("chosen.py", "x + 1", "x - 1"),
+    "a constant of a module that is imported by a word": ("plugin.py", "MORE = 0", "MORE = 1"),
     "a constant of a module that is imported late": ("lazy.py", "FACTOR = 1.0", "FACTOR = 2.0"),
 }
 #: The same, and the model stays what it is.
@@ -511,3 +524,110 @@ def test_a_key_stays_while_its_trial_lives():
     assert trial.key("") == trial.key("")
     assert trial.with_seed(3).code == trial.code
     assert Trial(Counting).code != trial.code  # what it reads has changed meanwhile
+
+
+HIDDEN = {
+    "an implementation for one type": """
+        @functools.singledispatch
+        def f(x): return x
+        @f.register(torch.Tensor)
+        def _(x): return {} * x
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return f(x)
+    """,
+    "a function in a class attribute": """
+        def f(x): return {} * x
+        class Mine(nn.Linear):
+            how = staticmethod(f)
+    """,
+    "a method that is put in later": """
+        class Mine(nn.Linear): ...
+        Mine.forward = lambda self, x, graph: {} * x
+    """,
+    "a base that is made by a function": """
+        def made(k):
+            class Base(nn.Linear):
+                def forward(self, x, graph): return k * x
+            return Base
+        class Mine(made({})): ...
+    """,
+    "a metaclass": """
+        class Meta(type):
+            def gain(cls): return {}
+        class Mine(nn.Linear, metaclass=Meta): ...
+    """,
+    "a wrapper of a package": """
+        class Mine(nn.Linear):
+            @torch.no_grad()
+            def forward(self, x, graph): return {} * x
+    """,
+    "a wrapper of one's own": """
+        def times(k):
+            def wrap(f):
+                @functools.wraps(f)
+                def inner(*a): return k * f(*a)
+                return inner
+            return wrap
+        class Mine(nn.Linear):
+            @times({})
+            def forward(self, x, graph): return x
+    """,
+    "a cached property": """
+        class Mine(nn.Linear):
+            @functools.cached_property
+            def gain(self): return {}
+    """,
+    "a class inside a function": """
+        class Mine(nn.Linear):
+            def forward(self, x, graph):
+                class Inner:
+                    gain = {}
+                return Inner.gain * x
+    """,
+    "a comprehension": """
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return sum(k * x for k in range({}))
+    """,
+    "a hook": """
+        class Mine(nn.Linear):
+            def __init__(self, a, b):
+                super().__init__(a, b)
+                self.register_forward_hook(lambda module, given, out: {} * out)
+    """,
+    "a gradient of one's own": """
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x
+            @staticmethod
+            def backward(ctx, g): return {} * g
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Twice.apply(x)
+    """,
+    "a choice of one's own": """
+        class Kind(Enum):
+            A = {}
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Kind.A.value * x
+    """,
+    "a named tuple": """
+        Numbers = collections.namedtuple("Numbers", "a b")
+        HELD = Numbers(1, {})
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return HELD.b * x
+    """,
+    "an exception": """
+        class Mine(nn.Linear):
+            def forward(self, x, graph):
+                try: return x / 0
+                except ZeroDivisionError: return {} * x
+    """,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", HIDDEN)
+def test_a_number_counts_wherever_it_hides(place):
+    text = "import collections, functools, torch\nfrom enum import Enum\nfrom torch import nn\n" + textwrap.dedent(
+        HIDDEN[place]
+    )
+    two, same, three = (Trial(loaded(text.replace("{}", str(k)))).key("") for k in (2, 2, 3))
+    assert two == same != three

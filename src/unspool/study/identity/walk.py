@@ -32,6 +32,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from unspool.refusal import Refusal
 from unspool.study.identity.bytecode import body
 from unspool.study.identity.home import foreign, is_own
+from unspool.study.identity.parts import cells, numbered, ordered, room, without_caches
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 #: What Python notes down about classes and modules, beside what people write into them.
@@ -40,6 +41,8 @@ _NOTES = frozenset({
     "__file__", "__firstlineno__", "__loader__", "__module__", "__name__", "__orig_bases__", "__package__", "__parameters__",
     "__path__", "__qualname__", "__spec__", "__static_attributes__", "__weakref__", "_abc_impl",
 })  # fmt: skip
+#: Who calls these may look up names in modules by words that are made while the code runs.
+_BY_NAME = frozenset({"getattr", "vars", "__dict__", "__getattribute__", "import_module", "__import__"})
 _DESCRIPTORS = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
     types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
@@ -104,7 +107,8 @@ class _Walk:
         self._seen = seen  # with the things themselves: an id may be used again when its thing is gone
         self._modules: set[tuple[int, frozenset[str]]] = set()
         self._path = path
-        self._later: deque[tuple[list[str], Any]] = deque()
+        self._later: deque[tuple[list[str], bool, Any]] = deque()
+        self._perhaps = False  # whether all of this is only looked at because it might be meant
         self.own = False
 
     @property
@@ -115,7 +119,7 @@ class _Walk:
         """Take a thing, and then all code that came up: one after the other, as calls reach deeper than Python's own stack."""
         self.visit(name, thing)
         while self._later:
-            self._path, code = self._later.popleft()
+            self._path, self._perhaps, code = self._later.popleft()
             self.say("code", self._seen[id(code)][0])
             self.take_new(code)
 
@@ -140,20 +144,21 @@ class _Walk:
             return self.say(type(thing).__name__, repr(thing))
         # Trap: equal tuples may be one object or two, depending on whether Python compiled a file or found it compiled.
         if type(thing) is tuple:
-            return self.visit_all("tuple", _numbered(thing))
+            return self.visit_all("tuple", numbered(thing))
         if type(thing) in (set, frozenset):
             return self.say(type(thing).__name__, sorted(self._apart(member) for member in thing))
         if id(thing) in self._seen:
             return self.say("again", self._seen[id(thing)][0])
         self._seen[id(thing)] = (len(self._seen), thing)
         if isinstance(thing, type | types.FunctionType):
-            self._later.append((list(self._path), thing))
+            self._later.append((list(self._path), self._perhaps, thing))
             return self.say("later", len(self._seen) - 1)
         return self.take_new(thing)
 
     def _apart(self, thing: Any) -> str:
         """The digest of a member of something that has no order."""
         other = _Walk(self._drawn, dict(self._seen), list(self._path))
+        other._perhaps = self._perhaps
         other.begin("member", thing)
         self.own |= other.own
         return other.digest
@@ -172,34 +177,45 @@ class _Walk:
         scope = function.__globals__
         package = foreign(scope.get("__name__"))
         if package is not None:
-            self.say("function", package, _room(package, scope.get("__name__")), function.__qualname__)
+            self.say("function", package, room(package, scope.get("__name__")), function.__qualname__)
             return self.take_wrapped(function)
         read = body(function.__code__)
         self.own = True
         self.say("own function", read.digest)
-        self.visit_all("defaults", _numbered(function.__defaults__ or ()))
+        self.visit_all("defaults", numbered(function.__defaults__ or ()))
         self.visit_all("keywords", sorted((function.__kwdefaults__ or {}).items()))
-        self.visit_all("attributes", _sorted(vars(function)))
-        self.visit_all("cells", zip(function.__code__.co_freevars, _cells(function), strict=True))
+        self.visit_all("attributes", ordered(vars(function)))
+        self.visit_all("cells", zip(function.__code__.co_freevars, cells(function), strict=True))
         self.say("globals", len(read.names))
+        wide = bool(_BY_NAME & (read.names | read.attributes))
         for name in sorted(read.names):
             if name in scope and name not in _NOTES:
-                self._global(name, scope[name], read.attributes)
+                self._global(name, scope[name], read.attributes, wide)
             else:
                 self.say("built in" if hasattr(builtins, name) else "unknown", name)
         for name, level in sorted(read.imports):
-            self._import(name, level, scope, read.attributes)
+            self._import(name, level, scope, read.attributes, wide)
+        for word in sorted(read.attributes) if wide else ():
+            if word.replace(".", "").isidentifier() and is_own(word):
+                self._import(word, 0, scope, read.attributes, wide)
         return None
 
-    def _global(self, name: str, value: Any, attributes: frozenset[str]) -> None:
+    def _global(self, name: str, value: Any, attributes: frozenset[str], wide: bool) -> None:
         if not isinstance(value, types.ModuleType):
             return self.visit(name, value)
         self._path.append(name)
-        self.take_module(value, attributes)
+        self.take_module(value, attributes, wide)
         self._path.pop()
         return None
 
-    def _import(self, name: str, level: int, scope: Mapping[str, Any], attributes: frozenset[str]) -> None:
+    def _might_mean(self, scope: Mapping[str, Any], known: frozenset[str], attributes: frozenset[str]) -> None:
+        """All names that some code may look up by a word that it makes while it runs; what cannot be compared is left out there."""
+        before, self._perhaps = self._perhaps, True
+        for name in sorted(set(scope) - known - _NOTES):
+            self._global(name, scope[name], attributes, wide=False)
+        self._perhaps = before
+
+    def _import(self, name: str, level: int, scope: Mapping[str, Any], attributes: frozenset[str], wide: bool) -> None:
         """What a function imports when it runs."""
         self.say("import", name.rpartition(".")[2])
         found: Any = None
@@ -208,10 +224,10 @@ class _Walk:
             full = importlib.util.resolve_name("." * level + name, scope.get("__package__"))
             found = importlib.import_module(full) if is_own(full) else None
         if found is not None:
-            self._global(name, found, attributes)
+            self._global(name, found, attributes, wide)
 
-    def take_module(self, module: types.ModuleType, names: frozenset[str]) -> None:
-        """Of a module of the user's own, what is asked of it by some code."""
+    def take_module(self, module: types.ModuleType, names: frozenset[str], wide: bool = False) -> None:
+        """Of a module of the user's own, what is asked of it by some code; ``wide``: by words that it makes while it runs."""
         package = foreign(module.__name__)
         if package is not None:
             return self.say("module", package, module.__name__)
@@ -222,16 +238,18 @@ class _Walk:
         wanted = sorted(name for name in names if name in held and name not in _NOTES)
         self.say("own module", len(wanted))
         for name in wanted:
-            self._global(name, held[name], names)
+            self._global(name, held[name], names, wide)
+        if wide:
+            self._might_mean(held, frozenset(wanted), names)
         return None
 
     def take_wrapped(self, thing: Any) -> None:
         """What a package's wrapper holds of the user's: lru_cache, singledispatch, torch.compile, torch.no_grad."""
         inner, registry = getattr(thing, "__wrapped__", None), getattr(thing, "registry", None)
-        cells = _cells(thing) if isinstance(thing, types.FunctionType) else []
-        held = [("wrapped", inner)] if inner is not None else [("cell", cell) for cell in cells if callable(cell)]
+        inside = cells(thing) if isinstance(thing, types.FunctionType) else []
+        held = [("wrapped", inner)] if inner is not None else [("cell", cell) for cell in inside if callable(cell)]
         held += [("registry", list(registry.values()))] if isinstance(registry, Mapping) else []
-        self.visit_all("wraps", [*held, *(("cell", cell) for cell in cells if type(cell) in _PLAIN)])
+        self.visit_all("wraps", [*held, *(("cell", cell) for cell in inside if type(cell) in _PLAIN)])
 
     def take_built_in(self, thing: Any) -> None:
         owner, module = getattr(thing, "__self__", None), getattr(thing, "__module__", None)
@@ -247,15 +265,15 @@ class _Walk:
     def take_class(self, kind: type) -> None:
         package = foreign(kind.__module__)
         if package is not None:
-            return self.say("class", package, _room(package, kind.__module__), kind.__qualname__)
+            return self.say("class", package, room(package, kind.__module__), kind.__qualname__)
         self.own = True
         self.say("own class", kind.__qualname__)
-        self.visit_all("bases", _numbered((*kind.__bases__, type(kind))))
+        self.visit_all("bases", numbered((*kind.__bases__, type(kind))))
         held = {name: value for name, value in vars(kind).items() if name not in _NOTES}
         if issubclass(kind, Enum):
             self.visit_all("choices", [(name, choice.value) for name, choice in kind.__members__.items()])
             held = {name: value for name, value in held.items() if isinstance(value, _METHODS)}
-        return self.visit_all("attributes", _sorted(held))
+        return self.visit_all("attributes", ordered(held))
 
     # -- values --------------------------------------------------------------------------------------------------------
 
@@ -271,7 +289,7 @@ class _Walk:
             flat = held.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
             return self.say(hashlib.sha256(flat.numpy().tobytes()).hexdigest())
         except (RuntimeError, TypeError, NotImplementedError):  # of the device meta, quantised
-            raise self._refusal(tensor) from None
+            return self._refuse(tensor)
 
     def take_array(self, given: np.ndarray[Any, Any] | np.generic) -> None:
         array = np.asarray(given)
@@ -286,15 +304,15 @@ class _Walk:
         held = {
             k: list(v.values()) if k.endswith("hooks") and isinstance(v, dict) else v for k, v in vars(module).items()
         }
-        self.visit_all("network", _sorted(_without_caches(module, held)))
+        self.visit_all("network", ordered(without_caches(module, held)))
 
     def take_list(self, things: list[Any]) -> None:
-        self.visit_all("list", _numbered(things)) if type(things) is list else self.take_state(things)
+        self.visit_all("list", numbered(things)) if type(things) is list else self.take_state(things)
 
     def take_dictionary(self, held: Mapping[Any, Any]) -> None:
         if type(held) not in (dict, types.MappingProxyType):
             return self.take_state(held)
-        return self.visit_all("dictionary", _numbered([part for pair in held.items() for part in pair]))
+        return self.visit_all("dictionary", numbered([part for pair in held.items() for part in pair]))
 
     def take_choice(self, choice: Enum) -> None:
         self.visit_all("choice", [("class", type(choice)), ("name", choice.name)])
@@ -315,25 +333,27 @@ class _Walk:
                 registered = copyreg.dispatch_table.get(type(thing))
                 reduced = thing.__reduce_ex__(4) if registered is None else registered(thing)
         except Exception:  # open files, locks, generators: pickle has no common error
-            raise self._refusal(thing) from None
+            return self._refuse(thing)
         if isinstance(reduced, str):
             return self.visit_all("named", [("class", type(thing)), ("name", reduced)])
         parts: list[Any] = [*reduced, None, None, None]
         maker, given, state, items, pairs = parts[:5]
         self.visit_all("object", [("class", type(thing)), ("maker", maker), ("given", given)])
         if isinstance(state, dict):
-            self.visit_all("state", _sorted(_without_caches(thing, state)))
+            self.visit_all("state", ordered(without_caches(thing, state)))
         else:
             self.visit("state", state)
         return self.visit_all(
             "content", [("items", list(items or ())), ("pairs", [tuple(pair) for pair in pairs or ()])]
         )
 
-    def _refusal(self, thing: Any) -> Refusal:
-        return Refusal(
+    def _refuse(self, thing: Any) -> None:
+        if self._perhaps:
+            return self.say("left out", type(thing).__name__)
+        raise Refusal(
             f"{' → '.join(self._path)} is a {type(thing).__name__}, which has no content that could be compared with that of another "
             "process, so results could not be found again; make it inside the function that needs it, or keep it out of the model"
-        )
+        ) from None
 
 
 _METHODS = (types.FunctionType, classmethod, staticmethod, property)
@@ -356,33 +376,3 @@ _WAYS: tuple[tuple[Any, Callable[[_Walk, Any], None]], ...] = (
     ((dict, types.MappingProxyType), _Walk.take_dictionary),
     ((logging.Logger, torch.layout, OpOverload, OpOverloadPacket), _Walk.take_named),
 )
-
-
-def _room(package: str, module: Any) -> Any:
-    """The module that a name belongs to. Ours may move from room to room without becoming others."""
-    return "" if package == "unspool" else module
-
-
-def _numbered(things: Iterable[Any]) -> list[tuple[str, Any]]:
-    return [(str(k), thing) for k, thing in enumerate(things)]
-
-
-def _sorted(held: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    return sorted(((str(name), value) for name, value in held.items()), key=lambda pair: pair[0])
-
-
-def _without_caches(thing: Any, state: Mapping[Any, Any]) -> dict[Any, Any]:
-    """A state without what was computed from the rest of it when somebody asked."""
-    kind = type(thing)
-    return {k: v for k, v in state.items() if not isinstance(getattr(kind, str(k), None), functools.cached_property)}
-
-
-def _cells(function: types.FunctionType) -> list[Any]:
-    """What a function holds of the functions around it."""
-    found: list[Any] = []
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:
-            found.append("nothing yet")
-    return found
