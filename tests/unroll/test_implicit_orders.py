@@ -276,3 +276,15 @@ def test_a_hypergradient_on_citeseer_is_that_of_great_depth(citeseer):
     assert loss == pytest.approx(same, rel=1e-9)
     assert exact == pytest.approx(there, rel=1e-6)
     assert abs(exact) > 1e-4
+
+
+def test_models_solved_exactly_have_second_derivatives(graph, x):
+    torch.manual_seed(0)
+    model = us.models.APPNP(3, 2, hidden=4, teleport=0.3, dropout=0.0).double().implicit().eval()
+    names = [n for n, _ in model.named_parameters()]
+
+    def loss(*values):
+        return torch.func.functional_call(model, dict(zip(names, values, strict=True)), (x, graph)).pow(3).sum()
+
+    values = tuple(p.detach().clone().requires_grad_() for p in model.parameters())
+    assert torch.autograd.gradgradcheck(loss, values, atol=1e-4, rtol=1e-4)
