@@ -11,6 +11,7 @@ from reference.cases import CASES, build, close, doubles, edge_lists, graphs, si
 from reference.models import perceptron
 from unspool import models, train
 from unspool.explain import explain
+from unspool.files import write_sealed
 from unspool.models import Masks
 from unspool.ops.dropout import keep_mask
 
@@ -188,7 +189,7 @@ def test_settings_of_old_checkpoints_have_their_defaults(tmp_path):
         gained = {"UGDGNN": ("masks", "propagation_dropout", "start"), "GPRGNN": ("masks",)}
         for name in gained.get(kind.__name__, ("masks", "propagation_dropout")):
             del content["settings"][name]
-        torch.save(content, file)
+        write_sealed(file, lambda to, content=content: torch.save(content, to))
         again = models.load(file)
         assert again.settings == model.settings
         assert torch.equal(again(torch.eye(6), us.graph.ring(6)), model.eval()(torch.eye(6), us.graph.ring(6)))
