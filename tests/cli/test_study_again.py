@@ -12,6 +12,7 @@ from unspool.cli.study.again import again
 SETS = {
     "another depth and dropout": ("GCN", ["--set", "depth=3", "--dropout", "0.2", "--set", "batch_norm=true"]),
     "decay of all groups": ("APPNP", ["--decay", "0.003", "--rate", "0.0123", "--set", "teleport=0.3"]),
+    "decay of all but hops": ("UGDGNN", ["--decay", "0.002", "--set", "channels=hidden"]),
     "no decay": ("UGDGNN", ["--decay", "0", "--set", "channels=hidden"]),
     "the preset's decay": ("GPRGNN", ["--preset", "default", "--decay", "0.0005", "--dropout", "0.3"]),
     "patience": ("MLP", ["--patience", "3", "--epochs", "30", "--set", "select=accuracy"]),
@@ -43,10 +44,10 @@ def test_the_command_trains_this_very_trial(tmp_path, monkeypatch, name):
         assert seed[number] == pytest.approx(told["result"][number], rel=1e-5)
 
 
-def test_decay_that_train_has_no_words_for_comes_as_python(tmp_path):
-    told = one(tmp_path / "study.db", "UGDGNN", ["--decay", "0.002", "--set", "channels=hidden"])
+def test_what_train_has_no_words_for_comes_as_python(tmp_path):
+    told = one(tmp_path / "study.db", "UGDGNN", ["--set", "select=last", "--set", "channels=hidden"])
     assert told["command"] is None
-    assert "decays all parameters alike or as a preset does" in told["why_no_command"]
+    assert "never the last" in told["why_no_command"]
     assert "in Python:" in ask("study", "show", tmp_path / "study.db", 1)
     held = {}
     exec(

@@ -94,7 +94,8 @@ COMMANDS = [
     # train: how
     ("an unknown optimiser", lambda p: team(p, "--optimiser", "adem"), "--optimiser adem: torch.optim has none of that name for these models; adam, adamw, sgd, rmsprop and lbfgs are some"),
     ("an optimiser that needs sparse gradients", lambda p: team(p, "--optimiser", "sparseadam"), "--optimiser sparseadam: torch.optim has none of that name for these models; adam, adamw, sgd, rmsprop and lbfgs are some"),
-    ("an optimiser that knows no decay by group", lambda p: team(p, "--optimiser", "lbfgs"), "--optimiser lbfgs cannot decay some parameters and not others, as the preset does; add --decay 0"),
+    ("an optimiser that knows no decay by group", lambda p: team(p, "--optimiser", "lbfgs", model="GPRGNN"), "--optimiser lbfgs cannot decay some parameters and not others; add --decay 0"),
+    ("an optimiser that knows no decay at all", lambda p: team(p, "--optimiser", "lbfgs"), "LBFGS knows no weight decay; give --decay 0, or another optimiser"),
     ("a negative learning rate", lambda p: team(p, "--rate", "-1"), "--rate -1.0: a learning rate is a positive number"),
     ("a learning rate that is no number", lambda p: team(p, "--rate", "nan"), "--rate nan: a learning rate is a positive number"),
     ("a learning rate under which training diverges", lambda p: team(p, "--rate", "1e30"), "the validation loss is not finite in epoch 1: the learning rate 1e+30 is probably too large (or a feature is huge); lower it or scale the features"),

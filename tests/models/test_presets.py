@@ -96,7 +96,7 @@ def test_every_preset_builds_or_is_refused(kind, dataset, name):
     groups = how.groups(model)
     covered = [id(p) for group in groups for p in group["params"]]
     assert sorted(covered) == sorted(id(p) for p in model.parameters() if p.requires_grad)
-    assert set(how.decay) <= {"first", "linear", "convolution", "gate", "hops"}
+    assert isinstance(how.decay, float) or set(how.decay) <= {"first", "linear", "convolution", "gate", "hops"}
     optimiser = torch.optim.Adam(groups, lr=how.rate)
     assert len(optimiser.param_groups) == len(groups)
     assert how.normalise_features == (dataset != "arxiv")

@@ -46,7 +46,7 @@ def test_columns_are_flat_and_varied_ones_differ():
         "GCN",
         "cora",
         8,
-        200,
+        1000,
         50,
     )
 

@@ -115,10 +115,27 @@ def test_patience_ends_a_run(task):
 def test_decay_goes_where_the_plan_says(task):
     made = model(task)
     groups = Plan(decay={"first": 0.1}).groups(made)
-    assert sorted(g["weight_decay"] for g in groups) == [0.0, 0.0, 0.1]
-    assert sum(len(g["params"]) for g in groups) == len(list(made.parameters()))
+    assert {g["weight_decay"]: len(g["params"]) for g in groups} == {
+        0.1: len(made.parameter_groups()["first"]),
+        0.0: len(list(made.parameters())) - len(made.parameter_groups()["first"]),
+    }
     with pytest.raises(TypeError, match=r"Linear has no parameter_groups\(\); give one number"):
         Plan(decay={"first": 0.1}).groups(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("kind", us.models.MODELS)
+def test_one_number_decays_all_but_hop_coefficients(kind):
+    made, plan = kind(5, 3), Plan(decay=0.1)
+    left = {id(p) for p in made.parameter_groups().get("hops", [])}
+    found = {id(p): g["weight_decay"] for g in plan.groups(made) for p in g["params"]}
+    assert found == {id(p): 0.0 if id(p) in left else 0.1 for p in made.parameters() if p.requires_grad}
+    whole = Plan(decay=dict.fromkeys((*made.parameter_groups(), "hops"), 0.1)).groups(made)
+    assert [g["weight_decay"] for g in whole] == [0.1]  # who wants all of them decayed says so
+
+
+def test_a_module_without_groups_is_decayed_whole():
+    (group,) = Plan(decay=0.1).groups(torch.nn.Linear(2, 2))
+    assert (len(group["params"]), group["weight_decay"]) == (2, 0.1)
 
 
 def test_interrupting_keeps_the_best(task):

@@ -139,7 +139,7 @@ OPTIMISERS = [
 def test_any_optimiser(data, optimiser):
     torch.manual_seed(0)
     model = us.models.GCN(data.features.shape[1], 3, hidden=8, dropout=0.0)
-    run = train.fit(model, train.Task.of(data), Plan(rate=0.05, epochs=15, optimiser=optimiser))
+    run = train.fit(model, train.Task.of(data), Plan(rate=0.05, decay=0.0, epochs=15, optimiser=optimiser))
     assert run.history[-1].train_loss < run.history[0].train_loss
 
 
@@ -213,7 +213,7 @@ def test_modules_with_torchs_own_dropout_continue_to_the_same_numbers(data, tmp_
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [({"rate": 0.02}, "began with rate 0.01, not 0.02"), ({"decay": 0.1}, "began with decay 0.0, not 0.1")],
+    [({"rate": 0.02}, "began with rate 0.01, not 0.02"), ({"decay": 0.1}, "began with decay 0.0005, not 0.1")],
 )
 def test_a_snapshot_is_not_continued_under_another_plan(data, tmp_path, change, sentence):
     task, file = train.Task.of(data), tmp_path / "run.pt"

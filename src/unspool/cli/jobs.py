@@ -41,7 +41,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--epochs", type=click.IntRange(1), help="Instead of the preset's.")
 @click.option("--rate", type=float, help="Learning rate, instead of the preset's.")
-@click.option("--decay", type=float, help="Weight decay of all parameters, instead of the preset's.")
+@click.option(
+    "--decay",
+    type=float,
+    help="Weight decay of weight matrices and biases, not of hop coefficients; instead of the preset's.",
+)
 @click.option("--patience", type=click.IntRange(1), help="End after so many epochs without improvement.")
 @click.option("--select", type=click.Choice(["loss", "accuracy"]), help="Which validation number picks the epoch.")
 @click.option("--optimiser", help="A class of torch.optim; adam when omitted.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -55,7 +54,7 @@ def _one_model(kind: type[models.Model], record: dict[str, Any], console: Consol
                 continue
             searched |= set(how.search)
             settings = ", ".join(f"{k} {v}" for k, v in how.settings.items())
-            presets.add_row(which, where, settings, f"{how.rate:g}", _decays(how.decay), str(how.epochs))
+            presets.add_row(which, where, settings, f"{how.rate:g}", how.decay_words, str(how.epochs))
     console.print(presets)
     if searched:
         console.print(
@@ -63,14 +62,6 @@ def _one_model(kind: type[models.Model], record: dict[str, Any], console: Consol
             "begins, as `unspool reproduce table2` makes it",
             soft_wrap=True,
         )  # fmt: skip
-
-
-def _decays(decay: Mapping[str, float]) -> str:
-    """One number where all groups of parameters have it, else those that are decayed."""
-    filled = {name: value for name, value in decay.items() if value}
-    if set(filled) >= {"first", "linear", "convolution", "gate"} and len(set(filled.values())) == 1:
-        return f"{decay['first']:g}"
-    return ", ".join(f"{name} {value:g}" for name, value in filled.items()) or "0"
 
 
 def _choices(kind: type[models.Model], default: Any) -> list[str]:

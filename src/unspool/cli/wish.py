@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -264,14 +263,16 @@ def _optimiser(name: str) -> Any:
 
 def _check_optimiser(job: Job, wish: Wish) -> None:
     """Find out before the work whether the optimiser takes this model and its decay."""
-    try:
-        make_optimiser(job.plan, job.build())
-    except ValueError as problem:
-        if wish.optimiser is None or not isinstance(job.plan.decay, Mapping):
-            raise
-        raise ValueError(
-            f"--optimiser {wish.optimiser} cannot decay some parameters and not others, as the preset does; add --decay 0"
-        ) from problem
+    model = job.build()
+    with said_in_options():
+        try:
+            make_optimiser(job.plan, model)
+        except ValueError as problem:
+            if len(job.plan.groups(model)) == 1:
+                raise
+            raise ValueError(
+                f"--optimiser {wish.optimiser} cannot decay some parameters and not others; add --decay 0"
+            ) from problem
 
 
 def _kind(wish: Wish, data: datasets.Dataset) -> Kind:

@@ -35,7 +35,8 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         model: a class built as ``model(in_features, out_features, **settings)`` and called as ``model(x, graph)``.
         epochs: the most there are.
         rate: learning rate of Adam.
-        decay: weight decay, one number or one per group of parameters (see :class:`unspool.train.Plan`).
+        decay: weight decay: one number for weight matrices and biases, or one per group of parameters (see
+            :class:`unspool.train.Plan`).
         select: which epoch's weights are kept.
         patience: training ends after as many epochs without improvement; None for never.
         valid_share: share of each class's labelled nodes that is held back to choose the epoch. With 0 nothing is held back:

@@ -108,13 +108,6 @@ def unstated(model: str) -> tuple[str, ...]:
     return tuple(choice for choice in UNSTATED if not choice.startswith(own))
 
 
-_ALL = ("first", "linear", "convolution", "gate")
-
-
-def _everywhere(decay: float) -> dict[str, float]:
-    return dict.fromkeys(_ALL, decay)
-
-
 def official(model: str, data: str) -> dict[str, Any] | None:
     """How the authors of a model run it on a dataset, from their papers and public code; None if they do not say."""
     maker = _OFFICIAL.get(model)
@@ -125,7 +118,7 @@ def _gcn(data: str) -> dict[str, Any] | None:
     if data == "arxiv":
         return {
             "settings": {"depth": 3, "hidden": 256, "dropout": 0.5, "batch_norm": True},
-            "rate": 0.01, "decay": {}, "epochs": 500, "select": "VALIDATION_ACCURACY",
+            "rate": 0.01, "decay": 0.0, "epochs": 500, "select": "VALIDATION_ACCURACY",
         }  # fmt: skip
     return {
         "settings": {"depth": 2, "hidden": 16, "dropout": 0.5}, "rate": 0.01, "decay": {"first": 5e-4}, "epochs": 200,
@@ -133,7 +126,7 @@ def _gcn(data: str) -> dict[str, Any] | None:
 
 
 def _sgc(data: str) -> dict[str, Any]:
-    return {"settings": {"depth": 2}, "rate": 0.2, "decay": _everywhere(5e-6), "epochs": 100, "select": "LAST"}
+    return {"settings": {"depth": 2}, "rate": 0.2, "decay": 5e-6, "epochs": 100, "select": "LAST"}
 
 
 def _appnp(data: str) -> dict[str, Any]:
@@ -171,7 +164,7 @@ def _dagnn(data: str) -> dict[str, Any]:
     large = data == "arxiv"
     settings = {"depth": depth, "hidden": 256 if large else 64, "dropout": drop, "batch_norm": large}
     return {
-        "settings": settings, "rate": 0.005 if large else 0.01, "decay": _everywhere(decay), "epochs": 1000,
+        "settings": settings, "rate": 0.005 if large else 0.01, "decay": decay, "epochs": 1000,
         "stop": "ABOVE_MEAN", "patience": 100, "earliest": 500,
     }  # fmt: skip
 
@@ -185,7 +178,7 @@ def _gprgnn(data: str) -> dict[str, Any]:
 
 def _airgnn(data: str) -> dict[str, Any]:
     return {
-        "settings": {"depth": 10, "hidden": 64, "residual": 0.5, "dropout": 0.8}, "rate": 0.01, "decay": _everywhere(5e-4),
+        "settings": {"depth": 10, "hidden": 64, "residual": 0.5, "dropout": 0.8}, "rate": 0.01, "decay": 5e-4,
         "epochs": 1000, "stop": "ABOVE_MEAN", "patience": 100, "earliest": 500,
     }  # fmt: skip
 

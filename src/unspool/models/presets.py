@@ -22,7 +22,8 @@ class Preset:
         dataset: which column it was read from.
         settings: keyword arguments of the model.
         rate: learning rate of Adam.
-        decay: weight decay by parameter group (:meth:`~unspool.models.Model.parameter_groups`); groups not named have none.
+        decay: weight decay as in :class:`~unspool.train.Plan`: by parameter group (:meth:`~unspool.models.Model.parameter_groups`),
+            or one number for weight matrices and biases.
         epochs: the most there are.
         select, stop, patience, earliest: which epoch counts and when to end.
         normalise_features: whether rows of X are scaled to sum 1.
@@ -35,7 +36,7 @@ class Preset:
     dataset: str
     settings: Mapping[str, Any]
     rate: float
-    decay: Mapping[str, float]
+    decay: Mapping[str, float] | float
     epochs: int
     select: Select = Select.VALIDATION_LOSS
     stop: Stop = Stop.NEVER
@@ -47,15 +48,28 @@ class Preset:
 
     def __str__(self) -> str:
         settings = ", ".join(f"{k}={v}" for k, v in self.settings.items())
-        decay = ", ".join(f"{k} {v:g}" for k, v in self.decay.items() if v) or "none"
         lines = [f"{self.model.__name__}({settings}) on {self.dataset}, preset {self.name}"]
         lines.append(
-            f"rate {self.rate:g}; decay: {decay}; {self.epochs} epochs; keeps {self.select.value}; stops {self.stop.value}"
+            f"rate {self.rate:g}; decay: {self.decay_words}; {self.epochs} epochs; keeps {self.select.value}; stops {self.stop.value}"
         )
         lines += [
             f"still to be chosen: {k} from {', '.join(f'{v:g}' for v in values)}" for k, values in self.search.items()
         ]
         return "\n".join([*lines, *(f"not stated by the source: {choice}" for choice in self.unstated)])
+
+    @property
+    def decay_words(self) -> str:
+        """What is decayed: a number where it is all weight matrices and biases, else group by group.
+
+        Example:
+            >>> import unspool as us
+            >>> [us.models.preset(us.models.GCN, "cora", name).decay_words for name in ("paper", "official")]
+            ['0.0005', 'first 0.0005']
+        """
+        decay = self.plan().decay
+        if not isinstance(decay, Mapping):
+            return f"{decay:g}"
+        return ", ".join(f"{name} {value:g}" for name, value in decay.items() if value)
 
     def build(self, in_features: int, out_features: int, **changes: Any) -> Model:
         """The model with these settings."""
@@ -86,8 +100,9 @@ class Preset:
             [('first', 0.0005), ('linear', 0.0005), ('hops', 0.0)]
             >>> optimiser = torch.optim.Adam(how.groups(model), lr=how.rate)
         """
+        plan = self.plan()
         return [
-            {"name": role, "params": parameters, "weight_decay": self.decay.get(role, 0.0)}
+            {"name": role, "params": parameters, "weight_decay": plan.decay_of(role)}
             for role, parameters in model.parameter_groups().items()
         ]
 
@@ -158,16 +173,15 @@ def _paper(model: type[Model], data: str) -> Preset:
     if kin == "AirGNN":
         settings["residual"] = 0.5
     return Preset(
-        model, "paper", data, settings, rate, dict.fromkeys(("first", "linear", "convolution", "gate"), decay),
-        epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.unstated(kin),
+        model, "paper", data, settings, rate, decay, epochs=1000, normalise_features=data != "arxiv", search=search, unstated=tables.unstated(kin),
     )  # fmt: skip
 
 
 def _default(model: type[Model], data: str) -> Preset:
     """For data that no one has tuned on: defaults of the model, a usual rate, and patience instead of a number of epochs."""
-    decay: dict[str, float] = dict.fromkeys(("first", "linear", "convolution", "gate"), 5e-4)
+    plan = Plan()
     return Preset(
-        model, "default", data, {}, 0.01, decay, epochs=1000, select=Select.VALIDATION_LOSS, stop=Stop.PATIENCE, patience=100,
+        model, "default", data, {}, plan.rate, plan.decay, plan.epochs, plan.select, plan.stop, plan.patience, plan.earliest,
         normalise_features=False,
     )  # fmt: skip
 

@@ -20,11 +20,9 @@ from unspool.reproduce.measured import MEASURED, read_measured
 from unspool.reproduce.results import EXPERIMENTS, Record, Search, read_rows, read_searches, write, write_searches
 from unspool.reproduce.settings import Place, Scope
 from unspool.study import Progress, Row, Status, Store, Trial
-from unspool.study.results.export import decay_shown, decay_words
+from unspool.study.results.export import decay_words
 from unspool.train.epochs import SMALL
 
-#: Groups of parameters that a single number decays.
-_DECAYED = {"first", "linear", "convolution", "gate"}
 #: Fewer epochs of all trials than this are done before a second process pays.
 _WORTHWHILE = 10_000
 #: Files of numbers that are not trials, by the experiment that writes them.
@@ -305,10 +303,7 @@ def record(experiment: str, dataset: str, preset: str, variant: str, row: Row) -
 
 def _decay(decay: Mapping[str, float] | float) -> float | str:
     """One number where all weights have it, words where only some of them do."""
-    if not isinstance(decay, Mapping):
-        return decay_words(decay) if decay else 0.0
-    filled = {name for name, value in decay.items() if value}
-    return decay_shown(decay) if not filled or filled >= _DECAYED else decay_words(decay)
+    return decay_words(decay) if isinstance(decay, Mapping) else decay
 
 
 def _cell(one: Record | Search) -> tuple[Any, ...]:

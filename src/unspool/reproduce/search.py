@@ -80,11 +80,13 @@ def lot(trial: Trial) -> str:
 
     Example:
         >>> import unspool as us
-        >>> lot(Trial(us.models.GCN))
-        '1c5ea48b1a229fbc4a7da866'
+        >>> lot(Trial(us.models.GCN, plan=us.train.Plan(rate=0.01, decay=5e-4, epochs=200, patience=100)))
+        'a164a4e994ee48ec41ff2fc2'
     """
     plan = trial.plan
-    decay = dict(plan.decay) if isinstance(plan.decay, Mapping) else plan.decay
+    # One number was written out group by group when the published searches were drawn.
+    groups = ("first", "linear", "convolution", "gate")
+    decay = dict(plan.decay) if isinstance(plan.decay, Mapping) else dict.fromkeys(groups, plan.decay)
     words = {name: _LOTS[getattr(plan, name)] for name in ("select", "stop", "precision")}
     numbers = {name: getattr(plan, name) for name in ("rate", "epochs", "patience", "earliest")}
     told = {

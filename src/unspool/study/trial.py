@@ -42,7 +42,7 @@ class Trial:
         >>> import unspool as us
         >>> trial = Trial(us.models.GCN, {"hidden": 8}, us.train.Plan(rate=0.01), seed=3)
         >>> print(trial)
-        GCN(hidden=8), rate 0.01, decay 0, seed 3
+        GCN(hidden=8), rate 0.01, decay 0.0005, seed 3
         >>> type(trial.build(5, 2)).__name__
         'GCN'
     """

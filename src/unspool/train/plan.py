@@ -13,6 +13,9 @@ import torch
 
 from unspool.train.record import Epoch
 
+#: Groups of parameters (``model.parameter_groups()``) that one number for the decay leaves alone: hop coefficients and step sizes.
+UNDECAYED = ("hops",)
+
 
 class Select(Enum):
     """Which epoch's weights are kept."""
@@ -44,9 +47,13 @@ class Precision(Enum):
 class Plan:
     """Everything that decides a run but the model, the data and the seed.
 
+    What is not said is what every door takes when nothing is said: the preset ``default``, studies of any module, estimators.
+
     Args:
         rate: learning rate.
-        decay: weight decay by parameter group of the model (``model.parameter_groups()``), or one number for all.
+        decay: weight decay. One number decays weight matrices and biases and leaves hop coefficients alone (``parameter_groups()`` of
+            the model tells them apart; a module without it has all its parameters decayed); a dictionary decays the groups it
+            names. The same rule holds wherever a decay is given: ``--decay``, studies, estimators, presets.
         epochs: the most there are.
         select: which epoch's weights are kept.
         stop: when to end early.
@@ -61,10 +68,10 @@ class Plan:
     """
 
     rate: float = 0.01
-    decay: Mapping[str, float] | float = 0.0
-    epochs: int = 200
+    decay: Mapping[str, float] | float = 5e-4
+    epochs: int = 1000
     select: Select = Select.VALIDATION_LOSS
-    stop: Stop = Stop.NEVER
+    stop: Stop = Stop.PATIENCE
     patience: int = 100
     earliest: int = 0
     optimiser: Callable[..., torch.optim.Optimizer] = field(default=torch.optim.Adam)
@@ -85,17 +92,31 @@ class Plan:
         if self.patience < 1:
             raise ValueError(f"patience={self.patience}: expected at least one epoch")
 
+    def decay_of(self, group: str) -> float:
+        """The weight decay of a group of parameters.
+
+        Example:
+            >>> Plan(decay=0.1).decay_of("linear"), Plan(decay=0.1).decay_of("hops"), Plan(decay={"hops": 0.1}).decay_of("hops")
+            (0.1, 0.0, 0.1)
+        """
+        if isinstance(self.decay, Mapping):
+            return float(self.decay.get(group, 0.0))
+        return 0.0 if group in UNDECAYED else float(self.decay)
+
     def groups(self, model: torch.nn.Module) -> list[dict[str, Any]]:
-        """The trainable parameters with their decay."""
+        """The trainable parameters with their decay, those of the same decay together."""
         roles: Callable[[], Mapping[str, Any]] | None = getattr(model, "parameter_groups", None)
-        if not isinstance(self.decay, Mapping):
+        if roles is None:
+            if isinstance(self.decay, Mapping):
+                raise TypeError(
+                    f"decay is given by group, but {type(model).__name__} has no parameter_groups(); give one number"
+                )
             everyone = [p for p in model.parameters() if p.requires_grad]
             return [{"params": everyone, "weight_decay": float(self.decay)}]
-        if roles is None:
-            raise TypeError(
-                f"decay is given by group, but {type(model).__name__} has no parameter_groups(); give one number"
-            )
-        return [{"params": p, "weight_decay": float(self.decay.get(name, 0.0))} for name, p in roles().items()]
+        held: dict[float, list[Any]] = {}
+        for name, parameters in roles().items():
+            held.setdefault(self.decay_of(name), []).extend(parameters)
+        return [{"params": parameters, "weight_decay": decay} for decay, parameters in held.items()]
 
     def describe(self) -> dict[str, Any]:
         """What decides the course of a run, in plain values; the number of epochs may grow without changing it.

@@ -140,16 +140,17 @@ def _stop(held: Mapping[str, Any], before: Plan) -> list[str]:
 
 
 def _decay(row: Row, preset: Preset) -> list[str]:
-    """Nothing where the preset decays these groups so; one number where all groups have the same."""
-    wanted = row.described["plan"]["decay"]
+    """Nothing where the preset decays these groups so; one number where that number does."""
+    wanted = Plan(decay=row.described["plan"]["decay"])
     groups = list(_built(row, preset.model).parameter_groups())
-    mine = [float(wanted.get(group, 0.0) if isinstance(wanted, Mapping) else wanted) for group in groups]
-    if mine == [float(preset.decay.get(group, 0.0)) for group in groups]:
+    mine = [wanted.decay_of(group) for group in groups]
+    if mine == [preset.plan().decay_of(group) for group in groups]:
         return []
-    if len(set(mine)) == 1:
-        return ["--decay", repr(mine[0])]
+    for number in dict.fromkeys(mine):
+        if mine == [Plan(decay=number).decay_of(group) for group in groups]:
+            return ["--decay", repr(number)]
     told = ", ".join(f"{group} {value:g}" for group, value in zip(groups, mine, strict=True))
-    raise Unsaid(f"unspool train decays all parameters alike or as a preset does, and this trial has {told}")
+    raise Unsaid(f"unspool train decays all weights alike or as a preset does, and this trial has {told}")
 
 
 def _built(row: Row, kind: type[models.Model]) -> models.Model:

@@ -120,7 +120,8 @@ def grid(*models: type[nn.Module], seed: Any = range(10), preset: Any = None, **
             ``epochs``, ...) change the plan, everything else is a keyword of the model; one that only some of the models know
             is given to those. A value that is a list itself stands in a list: ``warm=[[0.5, 0.3, 0.2]]``.
 
-    A ``decay`` that is a number goes to weight matrices and biases; hop coefficients stay without, as in the presets.
+    A ``decay`` that is a number goes to weight matrices and biases; hop coefficients stay without, as everywhere
+    (:class:`~unspool.train.Plan`).
     ``patience`` switches stopping on where the preset never stops. GPRGNN's second dropout follows the first where the
     preset keeps them equal.
 

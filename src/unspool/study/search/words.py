@@ -25,8 +25,6 @@ Words = Mapping[str, Any]
 #: Words that change the plan.
 PLAN = frozenset(f.name for f in fields(Plan))
 _PRESETS = ("paper", "official", "default")
-#: Parameter groups that a single number decays; hop coefficients are left out, as in the presets.
-_DECAYED = ("first", "linear", "convolution", "gate")
 #: How many models are built to see whether their settings fit. One takes a millisecond or two.
 _TRIED = 100
 
@@ -162,20 +160,18 @@ def resolve(model: type[nn.Module], words: Words, dataset: str) -> Settled:
     Example:
         >>> import unspool as us
         >>> how = resolve(us.models.GPRGNN, {"dropout": 0.2, "decay": 0.0}, "cora")
-        >>> how.settings["propagation_dropout"], how.plan.decay["first"], how.plan.epochs
+        >>> how.settings["propagation_dropout"], how.plan.decay, how.plan.epochs
         (0.2, 0.0, 1000)
     """
     said = dict(words)
     name = said.pop("preset", None)
     changes = {k: said.pop(k) for k in words if k in PLAN}
     if not issubclass(model, Model):
-        return Settled(model, said, Plan(**_stopping(changes, Stop.NEVER)), normalise_rows=False, preset="default")
+        return Settled(model, said, Plan(**changes), normalise_rows=False, preset="default")
     how = preset(model, dataset, _preset_name(model, name, dataset))
     # GPRGNN's authors have one rate for both places; other models drop nothing before the hops unless they are told to.
     if issubclass(model, GPRGNN) and "dropout" in said and "propagation_dropout" in how.settings:
         said.setdefault("propagation_dropout", said["dropout"])
-    if not isinstance(changes.get("decay", {}), Mapping):
-        changes["decay"] = dict.fromkeys(_DECAYED, changes["decay"])
     plan = how.plan(**_stopping(changes, how.stop))
     return Settled(model, {**how.settings, **said}, plan, how.normalise_features, how.name)
 
