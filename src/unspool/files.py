@@ -215,6 +215,8 @@ def read_sealed(path: str | os.PathLike[str]) -> IO[bytes]:
             ...
         unspool.files.Unsound: it carries no checksum
     """
+    if not Path(path).is_file():  # Trap: a pipe would be waited for without end
+        raise Unsound("it is not a file")
     content = Path(path).read_bytes()
     cut = len(content) - len(_SEAL) - 65
     if cut < 0 or content[cut : cut + len(_SEAL)] != _SEAL:

@@ -96,6 +96,7 @@ def build_again(
             f"{path} holds a {content.get('model')!r}, which this version of unspool does not know; update unspool"
         )
     try:
+        _check_widths(content, state)
         model = _built(content)
         first = next((t for t in state.values() if t.is_floating_point() and t.ndim), None)
         model.to(device).to(first.dtype if first is not None else torch.get_default_dtype())
@@ -105,6 +106,15 @@ def build_again(
         why = " ".join(str(problem).partition("\nException raised from")[0].split())  # torch speaks in several lines
         raise ValueError(f"{path} does not fit its own description: {why}") from None
     return model.eval()
+
+
+def _check_widths(content: dict[str, Any], state: dict[str, torch.Tensor]) -> None:
+    """Refuse a width that none of the weights has before so much memory is asked for."""
+    widest = max((length for value in state.values() for length in value.shape), default=0)
+    named = {"hidden": content["settings"].get("hidden"), **{n: content[n] for n in ("in_features", "out_features")}}
+    for name, width in named.items():
+        if isinstance(width, int) and width > max(widest, 1000):  # what is small may be built to see
+            raise ValueError(f"{name}={width}, but no weight has more than {widest} rows or columns")
 
 
 def _check_kinds(wanted: dict[str, torch.Tensor], state: dict[str, torch.Tensor]) -> None:
