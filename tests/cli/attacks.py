@@ -74,13 +74,13 @@ def remove(file, chance):
 def replace(file, chance):
     """Something that is not a file in its place."""
     file.unlink()
-    kind = chance.choice(["folder", "pipe", "loop", "nowhere", "zeros", "null"])
+    kind = chance.choice(["folder", "pipe", "pipe", "loop", "nowhere", "null"])
     if kind == "folder":
         file.mkdir()
     elif kind == "pipe":
         os.mkfifo(file)
     else:
-        file.symlink_to({"loop": file, "nowhere": file.parent / "no", "zeros": "/dev/zero", "null": "/dev/null"}[kind])
+        file.symlink_to({"loop": file, "nowhere": file.parent / "no", "null": "/dev/null"}[kind])
 
 
 def nest(file, chance):

@@ -1,7 +1,8 @@
 """Run by test_killed.py in a process of its own: train, be killed again and again, come back.
 
 Forks children that run ``unspool train --resume`` and kills each after a random time, so that moments inside snapshots and
-inside the writing of the finished folder are hit too. Prints how many were killed.
+inside the writing of the finished folder are hit too; then others that train anew over a finished model. Prints how many were
+killed.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from pathlib import Path
 import torch
 
 from unspool.cli.main import cli
+from unspool.models.folder import load_folder
 
 torch.set_num_threads(1)
 
@@ -26,14 +28,14 @@ def command(out, *more):
     ]  # fmt: skip
 
 
-def child(out):
+def child(out, *more):
     pid = os.fork()
     if pid:
         return pid
     status = 1
     with contextlib.suppress(SystemExit):
         try:
-            cli(command(out, "--resume"), standalone_mode=False)
+            cli(command(out, *more), standalone_mode=False)
             status = 0
         except BaseException as problem:  # a resume that fails must be seen by the parent
             print(f"{type(problem).__name__}: {problem}", flush=True)
@@ -48,7 +50,7 @@ def main():
     whole = time.monotonic() - began
     rng, killed = random.Random(0), 0
     for _ in range(kills * 5):
-        pid = child(out / "cut")
+        pid = child(out / "cut", "--resume")
         time.sleep(rng.uniform(0.02, 0.25) * whole)
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
@@ -61,10 +63,30 @@ def main():
                 file.unlink()
         if killed >= kills:
             break
-    pid = child(out / "cut")
+    pid = child(out / "cut", "--resume")
     if os.waitpid(pid, 0)[1]:
         sys.exit("the last resume failed")
-    print(f"killed {killed}")
+    print(f"killed {killed}, and over a finished model {over(out / 'over', whole, rng, kills // 2)}")
+
+
+def over(out, whole, rng, kills):
+    """Train other widths over a finished model, and be killed: what is there is the old model or the new one, whole."""
+    width, killed = 8, 0
+    cli(command(out, "--seeds", "1"), standalone_mode=False)
+    for _ in range(kills * 5):
+        wanted = 12 - width
+        pid = child(out, "--seeds", "1", "--set", f"hidden={wanted}")
+        time.sleep(rng.uniform(0.1, 0.7) * whole)
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        killed += os.WIFSIGNALED(status)
+        model, card = load_folder(out / "seed0")
+        width = card["settings"]["hidden"]
+        if width not in (8, 4) or model.p_pre.layers[0].weight.shape[1] != width:
+            sys.exit("old and new are mixed")
+        if killed >= kills:
+            break
+    return killed
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def test_killed_twenty_times(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[-1]) == KILLS, done.stdout
+    assert f"killed {KILLS}, and over a finished model {KILLS // 2}" in done.stdout
     for seed in ("seed0", "seed1"):
         (whole, a), (cut, b) = (load_folder(tmp_path / name / seed) for name in ("whole", "cut"))
         seconds = a["metrics"].pop("seconds"), b["metrics"].pop("seconds")

@@ -103,9 +103,11 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 def history_fits(folder: Path, card: dict[str, Any]) -> bool:
     """Whether the history in a folder, if there is one and the card knows it, is that of the card's model."""
-    known = card.get("history_sha256")
+    known, file = card.get("history_sha256"), folder / HISTORY
+    if known is None or not file.is_file():  # Trap: a pipe or a device would be read without end
+        return True
     try:
-        return known is None or hashlib.sha256((folder / HISTORY).read_bytes()).hexdigest() == known
+        return hashlib.sha256(file.read_bytes()).hexdigest() == known
     except OSError:
         return True  # whoever reads it says what is wrong
 
