@@ -249,9 +249,9 @@ class MixedHops(nn.Module):
         check_input(x, graph)
         return propagate(graph, x, self.hops(), self.basis)
 
-    def read_back(self) -> ReadBack:
-        """The gradient layers these coefficients stand for, or a refusal that says why there are none."""
-        return read_back_hops(self.hops())
+    def read_back(self, *, symmetric: bool = False) -> ReadBack:
+        """Gradient layers that give these coefficients: see :func:`~unspool.unroll.read_hops.read_back_hops`."""
+        return read_back_hops(self.hops(), basis=self.basis, symmetric=symmetric)
 
     def extra_repr(self) -> str:
         """Degree, width, mixing."""

@@ -23,9 +23,9 @@ LAYERS = {
 #: The errata in a sentence each; docs/errata.md has them in full, under the same numbers.
 ERRATA = (
     "The expansions of GPRGNN and JKNet pair the wrong layer with the wrong hop.",
-    '"Equivalent to an unrolled network" holds only where the hop coefficients sum to the identity; otherwise a linear map follows.',
+    '"Equivalent to an unrolled network" holds exactly where the hop coefficients sum to the identity; otherwise a linear map follows.',
     "APPNP's coefficients in the vertex and spectral lists are not those of APPNP.",
-    "Eq. (5) is a gradient step only for symmetric T; a free weight matrix is a relaxation.",
+    "Eq. (5) is a gradient step only for symmetric T; a free weight matrix makes one layer a relaxation, if not always K of them.",
     "Of the two step sizes that AirGNN's proof names, only 1/(2β) gives the model.",
     "GCNII's regulariser carries no β, and its last two hop coefficients are always equal.",
     "T_β acts on channels and cannot weigh edges.",
@@ -35,6 +35,9 @@ ERRATA = (
     '"A smaller γ is smoother" fails for APPNP on signals with negative eigenvalues.',
     "Table 3 counts repeated links and loops as edges, and the largest component of Photo.",
     "JKNet with square matrices and UGDGNN are the same functions.",
+    "SGC and GCN have the same quadratic r(H), and it does not stop over-smoothing.",
+    "Unrolled GD networks are the polynomial filters that are 1 at frequency zero, not all of them.",
+    '"Exact equivalence" needs one width; the GCNs of Table 2 change theirs in both layers.',
 )
 
 
@@ -73,7 +76,7 @@ def errata(certificates: Sequence[Certificate]) -> Table:
 
     Example:
         >>> len(errata([]).rows)
-        13
+        16
     """
     heads = ["erratum", Column("what is wrong", numbers=False), Column("what the certificates find", numbers=False)]
     rows: list[list[str | Shown]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unspool.theory import errata, expressive, noise, printed, propositions, robustness, theorems
+from unspool.theory import errata, expressive, layers, noise, printed, propositions, robustness, smoothing, theorems
 from unspool.theory.activations import POTENTIALS, advantage
 from unspool.theory.certificate import Certificate, Claim, Evidence, Verdict
 
@@ -21,7 +21,9 @@ CLAIMS: tuple[Claim, ...] = (
     + propositions.CLAIMS
     + robustness.CLAIMS
     + expressive.CLAIMS
+    + layers.CLAIMS
     + errata.CLAIMS
+    + smoothing.CLAIMS
     + printed.CLAIMS
 )
 

@@ -9,11 +9,10 @@ from unspool.algorithm import GradientDescent, Problem
 from unspool.algorithm.exact import check_strictly_convex
 from unspool.graph import frequencies_and_modes, path
 from unspool.objective import EdgeSmoothness, Fidelity, Fixed, Given, Objective, Ridge, Smoothness
-from unspool.ops.polynomial import propagate
 from unspool.refusal import Refusal
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, normal, number, symmetric, whole
-from unspool.unroll import read_back_hops, unroll
+from unspool.unroll import unroll
 
 
 def _recursion(alphas: list[float], a: Tensor, x: Tensor) -> Tensor:
@@ -71,32 +70,6 @@ def _erratum_2_sum(random: Random) -> Evidence:
         "their coefficients sum to I",
         "free γ with Σγ = 2: signals of frequency zero are doubled",
     )
-
-
-def _erratum_2_factor(random: Random) -> Evidence:
-    g, features, depth = graph(random), whole(random, 2, 4), whole(random, 2, 6)
-    x, hops = normal(random, g.nodes, features), normal(random, depth + 1, features, features)
-    found = read_back_hops(hops)
-    h, a = x, g.to_dense()
-    for layer in found.layers:
-        t = torch.as_tensor(layer.fidelity)
-        h = a @ h @ (torch.eye(features, dtype=torch.float64) - t) + x @ t
-    error = gap(h @ torch.as_tensor(found.factor), propagate(g, x, hops))
-    try:
-        read_back_hops(torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64))
-        outside = 0.0
-    except Refusal:
-        outside = _beside_unreachable(number(random, -5.0, 5.0))
-    return Evidence(
-        error, outside, "the sum S and the partial sums S − Σcₘ are invertible", "γ = (1, 1, −1) at η = 1/2"
-    )
-
-
-def _beside_unreachable(alpha: float) -> float:
-    """What γ₀ = α⁽²⁾ = 1 leaves of γ = (1, 1, −1): the layer before is cut off, so γ₁ = γ₂ = 0 whatever its α⁽¹⁾."""
-    last = 1.0
-    reached = torch.tensor([last, alpha * (1 - last), (1 - alpha) * (1 - last)], dtype=torch.float64)
-    return float((reached - torch.tensor([1.0, 1.0, -1.0], dtype=torch.float64)).norm())
 
 
 def _erratum_4(random: Random) -> Evidence:
@@ -212,12 +185,6 @@ CLAIMS = (
         "GPRGNN, JKNet and UGDGNN are unrolled GD networks (which keep signals of frequency zero)",
         Verdict.HOLDS_WHEN,
         _erratum_2_sum,
-    ),
-    Claim(
-        "Erratum 2",
-        "a network of free hop coefficients is an unrolled one followed by p_pos = S",
-        Verdict.HOLDS_WHEN,
-        _erratum_2_factor,
     ),
     Claim("Erratum 4", "a free W is a product of symmetric T's", Verdict.HOLDS_WHEN, _erratum_4),
     Claim("Erratum 7", "T_β weighs edges, as the sentence after (2) says", Verdict.HOLDS_WHEN, _erratum_7),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +17,8 @@ from unspool.ops.polynomial import propagate
 from unspool.refusal import Refusal
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, model, normal, number, symmetric, whole
-from unspool.unroll import ReadBack, Unrolled, read_back_hops, unroll
+from unspool.unroll import Unrolled, read_back_hops, unroll
+from unspool.unroll.division import divide, tails
 
 
 def _descends(net: Unrolled, h: Tensor, x: Tensor, g: Graph, layer: int) -> float:
@@ -106,18 +109,35 @@ def _limit(random: Random) -> Evidence:
     return Evidence(gap(deep, exact), gap(shallow, exact), "depth → ∞", "three layers")
 
 
-def _replay(found: ReadBack, x: Tensor, g: Graph) -> tuple[Tensor, float]:
-    """Run the layers of a reading one by one as gradient steps; also return how far each is from its gradient step."""
+def _replay(layers: Sequence[tuple[Tensor, Tensor]], x: Tensor, g: Graph) -> tuple[Tensor, float]:
+    """Run metrics (αTα, βTβ) one by one as gradient steps of size 1/2; also return how far each is from its gradient step."""
     h, worst = x, 0.0
-    for layer in found.layers:
-        t = Fixed(torch.as_tensor(layer.fidelity, dtype=torch.float64), "T")
-        net = unroll(Fidelity(1.0, metric=t) + Smoothness(1.0, metric=1 - t), GradientDescent(step=0.5), 1)
+    for t_alpha, t_beta in layers:
+        a, b = Fixed(t_alpha, "Tα"), Fixed(t_beta, "Tβ")
+        net = unroll(Fidelity(1.0, metric=a) + Smoothness(1.0, metric=b), GradientDescent(step=0.5), 1)
         problem = net.problem(x, g, 1)
         (moved,) = net.algorithm.advance((h,), problem)
-        if t.symmetric:
+        if a.symmetric and b.symmetric:
             worst = max(worst, _descends(net, h, x, g, 1))
         h = moved
     return h, worst
+
+
+def _printed_layers(hops: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """The layers of Propositions 5 and 6, Tβ = I − Tα, of coefficients over their sum S: each division is at a₀ = 0."""
+    c = hops.numpy()
+    unit = c @ np.linalg.inv(c.sum(axis=0)) if c.ndim == 3 else c / c.sum(axis=0)
+    found = divide(tails(unit), np.array([0.0]))
+    assert found is not None  # partial sums of random coefficients are not the whole sum
+    _, hop = (torch.from_numpy(part) for part in found)
+    one = torch.eye(hop.shape[1], dtype=hop.dtype) if hop.ndim == 3 else torch.ones((), dtype=hop.dtype)
+    return [(one - t, t) for t in hop]
+
+
+def _read_layers(hops: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Any layers of eq. (5), of coefficients over their sum."""
+    layers = read_back_hops(hops).layers
+    return [(torch.as_tensor(layer.fidelity), torch.as_tensor(layer.smoothness)) for layer in layers]
 
 
 def _unit_sum(hops: Tensor) -> Tensor:
@@ -131,10 +151,9 @@ def _hop_model(made: Any, x: Tensor, g: Graph, why: str) -> Evidence:
     free = made.propagation.hops().detach().clone()
     with torch.no_grad():
         made.propagation.coefficients.copy_(_unit_sum(free))
-    found = read_back_hops(made.propagation.hops())
-    h, worst = _replay(found, x, g)
+    h, worst = _replay(_printed_layers(made.propagation.hops().detach()), x, g)
     error = max(gap(h, made.propagation(x, g)), worst)
-    without, _ = _replay(read_back_hops(free), x, g)
+    without, _ = _replay(_printed_layers(free), x, g)
     return Evidence(
         error, gap(without, propagate(g, x, free)), why, "free coefficients, before their sum is factored into p_pos"
     )
@@ -154,7 +173,9 @@ def _jknet(random: Random) -> Evidence:
 def _gprgnn(random: Random) -> Evidence:
     g, f, depth = graph(random), whole(random, 1, 4), whole(random, 2, 8)
     made = model(random, GPRGNN, f, f, depth=depth)
-    return _hop_model(made, normal(random, g.nodes, f), g, "Σγ = 1 and no partial sum is 1")
+    return _hop_model(
+        made, normal(random, g.nodes, f), g, "Σγ = 1 and no partial sum is 1 (Σγ = 1 alone with any β and η: erratum 2)"
+    )
 
 
 def _gcn(random: Random) -> Evidence:
@@ -229,13 +250,13 @@ def _ugdgnn(random: Random) -> Evidence:
     error = gap(reduced.propagation(x, g), general.propagation(x, g)) / size
     made = model(random, UGDGNN, f, f, hidden=f, depth=depth)
     hops = made.propagation.hops().detach()
-    h, worst = _replay(read_back_hops(_unit_sum(hops)), x, g)
+    h, worst = _replay(_read_layers(_unit_sum(hops)), x, g)
     error = max(error, worst, gap(h, propagate(g, x, _unit_sum(hops))))
-    without, _ = _replay(read_back_hops(hops), x, g)
+    without, _ = _replay(_read_layers(hops), x, g)
     return Evidence(
         error,
         gap(without, made.propagation(x, g)),
-        "Σγₖ(ζₖI + ξₖWₖ) = I and no partial sum is singular to it",
+        "Σγₖ(ζₖI + ξₖWₖ) = I and every successive quotient is invertible at some point",
         "free coefficients, before their sum is factored into p_pos",
     )
 

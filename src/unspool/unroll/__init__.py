@@ -2,7 +2,8 @@
 
 from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored
 from unspool.unroll.hops import HopNetwork
-from unspool.unroll.read_back import Layer, ReadBack, read_back_hops
+from unspool.unroll.read_back import Layer, ReadBack
+from unspool.unroll.read_hops import read_back_hops
 from unspool.unroll.start import From, Input, Zero
 from unspool.unroll.trace import Trace
 from unspool.unroll.unrolled import Unrolled, unroll

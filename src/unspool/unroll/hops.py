@@ -9,14 +9,15 @@ from torch import Tensor, nn
 
 from unspool.graph import Graph, check_input
 from unspool.ops.polynomial import Basis, propagate
-from unspool.unroll.read_back import ReadBack, read_back_hops
+from unspool.unroll.read_back import ReadBack
+from unspool.unroll.read_hops import read_back_hops
 
 
 class HopNetwork(nn.Module):
     r"""A learnable polynomial of the graph, :math:`\sum_{k=0}^K A^k X c_k`.
 
-    Works on any graph, directed ones included. :meth:`read_back` recovers the denoising problem behind the trained
-    coefficients where there is one.
+    Works on any graph, directed ones included. :meth:`read_back` finds gradient layers, and so denoising problems, behind
+    the trained coefficients, unless they sum to a singular map.
 
     Args:
         hops: where training starts: shape (K+1,) for numbers, (K+1, features) for diagonals, (K+1, features, out) for matrices.
@@ -46,9 +47,9 @@ class HopNetwork(nn.Module):
         """The coefficients c₀ ... c_K."""
         return self.coefficients
 
-    def read_back(self) -> ReadBack:
-        """The layers these coefficients stand for, or a refusal that says why there are none."""
-        return read_back_hops(self.coefficients)
+    def read_back(self, *, symmetric: bool = False) -> ReadBack:
+        """Gradient layers that give these coefficients: see :func:`~unspool.unroll.read_hops.read_back_hops`."""
+        return read_back_hops(self.coefficients, symmetric=symmetric)
 
     def extra_repr(self) -> str:
         """Degree and kind."""

@@ -21,7 +21,8 @@ from unspool.refusal import Refusal
 from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
 from unspool.unroll.attempt import Attempt, first_values, try_lowering
 from unspool.unroll.lower import LinearProblem, lower
-from unspool.unroll.read_back import ReadBack, read_back_layers
+from unspool.unroll.read_back import ReadBack
+from unspool.unroll.read_rule import read_back_layers
 from unspool.unroll.start import From, Input, Start, Zero
 from unspool.unroll.trace import Trace, trace
 
@@ -191,6 +192,10 @@ class Unrolled(nn.Module):
     @torch.no_grad()
     def read_back(self, graph: Graph | None = None) -> ReadBack:
         """Which problem each layer solves after training: see :class:`~unspool.unroll.read_back.ReadBack`."""
+        if isinstance(self.adjoint, Implicit):
+            raise Refusal(
+                f"this network goes to the minimiser of {self.objective} at once, so there are no layers to read back: that is its problem"
+            )
         where = ring(3).to(torch.float64) if graph is None else graph.to("cpu").to(torch.float64)
         x = torch.zeros(where.nodes, 1, dtype=torch.float64)
         problems = [self.problem(x, where, k) for k in range(1, self.depth + 1)]
