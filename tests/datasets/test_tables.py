@@ -396,3 +396,12 @@ def test_a_limit_that_is_no_number(tmp_path, monkeypatch, told):
     (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"0,1\n"))
     with pytest.raises(ValueError, match=r"UNSPOOL_LARGEST_GB=.*: expected a number of gigabytes"):
         datasets.from_files(tmp_path / "e.csv.gz")
+
+
+def test_text_that_is_none_is_refused(tmp_path):
+    """Python ends in a SystemError when it makes a string of it."""
+    (tmp_path / "e.csv").write_text(ring("0123"))
+    for order in "<>":
+        np.save(tmp_path / "y.npy", np.full(4, 0x7FFFFFFF, dtype=f"{order}u4").view(f"{order}U1"))
+        with pytest.raises(ValueError, match=r"y\.npy is damaged"):
+            datasets.from_files(tmp_path / "e.csv", None, tmp_path / "y.npy")

@@ -41,11 +41,22 @@ def load_arrays(path: Path) -> dict[str, Array]:
                 check_archive(path, archive)
         data.seek(0)
         held: Any = np.load(data, allow_pickle=False)
-        return {"": held} if isinstance(held, np.ndarray) else {name: held[name] for name in held.files}
+        arrays = {"": held} if isinstance(held, np.ndarray) else {name: held[name] for name in held.files}
+        for array in arrays.values():
+            _check_text(array)
+        return arrays
     except (TooLarge, MemoryError):
         raise
     except Exception as problem:  # a flipped byte can make zipfile, zlib and numpy fail in any way
         raise Damaged(type(problem).__name__) from None
+
+
+def _check_text(array: Array) -> None:
+    """Trap: numpy keeps text as numbers, and Python ends in a SystemError where one of them is no character."""
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise ValueError("text that is none")
 
 
 def compressed_rows(data: Array, indices: Array, indptr: Array, shape: Sequence[int]) -> Any:
