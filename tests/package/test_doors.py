@@ -210,6 +210,9 @@ WISHES = {
     "classes, learnt hops": Wish(model=models.GPRGNN, decay=0.05, settings=(("depth", 3), ("dropout", 0.0))),
     "classes, fixed hops": Wish(model=models.APPNP, settings=(("depth", 4), ("hidden", 8))),
     "classes, drawn split": Wish(drawn=True, seed=2),
+    "numbers": Wish(kind="numbers"),
+    "numbers, decay said": Wish(kind="numbers", decay=0.05),
+    "numbers, drawn split": Wish(kind="numbers", drawn=True, seed=2),
 }
 
 

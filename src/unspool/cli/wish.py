@@ -134,8 +134,9 @@ class Job:
         split = data.split
         task: dict[str, Any] = {"kind": self.kind.value, "score": self.task.loss.score_name}
         if self.kind is Kind.NUMBERS:
-            centre, scale = _scale(data)
-            task.update(centre=centre.tolist(), scale=scale.tolist())
+            scaling = train.Task.of(data, train.Regression()).scaling
+            assert scaling is not None
+            task.update(centre=scaling.centre.tolist(), scale=scaling.scale.tolist())
         return {
             "preset": {"name": self.how.name, "epochs": self.plan.epochs, **self.plan.describe()},
             "data": {
@@ -301,14 +302,5 @@ def _task(data: Any, kind: Kind) -> train.Task:
     if kind is Kind.CLASSES:
         return train.Task.of(data, train.CrossEntropy())
     if kind is Kind.NUMBERS:
-        train.Task.of(data, train.Regression())  # a number that is missing would spoil the scale of all
-        centre, scale = _scale(data)
-        return train.Task.of(replace(data, targets=(data.targets - centre) / scale), train.Regression())
+        return train.Task.of(data, train.Regression())
     return train.Task.of(data, train.Binary() if kind is Kind.BINARY else train.Ranking())
-
-
-def _scale(data: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and spread of the training numbers, by which targets are brought to size one."""
-    known = data.targets[data.split.train]
-    scale = known.std(0, correction=0)
-    return known.mean(0), torch.where(scale > 0, scale, 1.0)

@@ -12,6 +12,7 @@ from torch import Tensor
 from unspool.estimator.labels import has_target, read_targets
 from unspool.estimator.node import NodeEstimator
 from unspool.train import Loss, Regression
+from unspool.train.scaling import Scaling
 
 Array = np.ndarray[Any, Any]
 
@@ -68,10 +69,11 @@ class NodeRegressor(RegressorMixin, NodeEstimator):
         return target, has_target(target), np.zeros(count, dtype=np.int64)
 
     def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
-        self.mean_, deviation = values[train].mean(axis=0), values[train].std(axis=0)
-        self.deviation_ = np.where(deviation > 0, deviation, 1.0)
-        scaled = np.nan_to_num((values - self.mean_) / self.deviation_).reshape(values.shape[0], -1)
-        return torch.as_tensor(scaled, dtype=torch.get_default_dtype()), scaled.shape[1], Regression()
+        target = torch.as_tensor(values)
+        scaling = Scaling.of(target, torch.as_tensor(train))
+        self.mean_, self.deviation_ = scaling.centre.numpy(), scaling.scale.numpy()
+        scaled = scaling.apply(target).reshape(values.shape[0], -1)
+        return scaled, int(scaled.shape[1]), Regression()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -42,7 +43,10 @@ class Provider:
         found = load_dataset(data) if isinstance(data, str) else data
         self.data, self.device = found, torch.device(device)
         self.name = (data if isinstance(data, str) else found.name).lower()
-        self._bases: dict[bool, Task] = {False: Task.of(found, loss)}
+        first = Task.of(found, loss)
+        # Numbers as they came: each trial scales them by its own split.
+        base = first if first.scaling is None else replace(first, target=found.targets, scaling=None)
+        self._bases: dict[bool, Task] = {False: base}
         if isinstance(self._bases[False].loss, Link):
             raise TypeError("studies compare predictions of nodes; a Link loss belongs to train.fit")
         self._bases[False] = self._bases[False].to(self.device)
@@ -77,7 +81,7 @@ class Provider:
         if key not in self._tasks:
             base = self._base(trial.normalise_rows)
             train, valid, test = (part.to(self.device) for part in (split.train, split.valid, split.test))
-            self._tasks[key] = Task(base.x, base.graph, base.target, train, valid, test, base.loss)
+            self._tasks[key] = Task(base.x, base.graph, base.target, train, valid, test, base.loss).scaled()
         return self._tasks[key]
 
     def _base(self, normalise: bool) -> Task:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 from unspool.graph import Graph
 from unspool.ops.features import SparseFeatures, features_of
 from unspool.train.loss import CrossEntropy, Link, Regression, as_loss
+from unspool.train.scaling import Scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class Task:
         target: one entry per node (a class, a number, a row of numbers); for :class:`~unspool.train.Link`, per pair.
         train, valid, test: ids of nodes (of pairs).
         loss: the upper loss, or any function of (output rows, target rows).
+        scaling: how the targets were brought to size one, where :meth:`scaled` did so.
 
     Example:
         >>> from unspool import datasets
@@ -40,6 +42,7 @@ class Task:
     valid: Tensor
     test: Tensor
     loss: Any = field(default_factory=CrossEntropy)
+    scaling: Scaling | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", as_loss(self.loss))
@@ -74,7 +77,8 @@ class Task:
     def of(data: Any, loss: Any = None) -> Task:
         """The task of a dataset (anything with features, graph, labels or targets, and a split).
 
-        Without a loss: cross-entropy for labels, squared error where the data has ``targets`` (numbers) instead.
+        Without a loss: cross-entropy for labels, squared error where the data has ``targets`` (numbers) instead. Under squared
+        error numbers are learnt at mean 0 and size 1 (:meth:`scaled`); ``task.scaling.undo(output)`` takes predictions back.
         """
         split = data.split
         if split is None:
@@ -83,7 +87,25 @@ class Task:
         if loss is None:
             loss = CrossEntropy() if numbers is None else Regression()
         target = data.labels if numbers is None else numbers
-        return Task(data.features, data.graph, target, split.train, split.valid, split.test, loss)
+        return Task(data.features, data.graph, target, split.train, split.valid, split.test, loss).scaled()
+
+    def scaled(self) -> Task:
+        """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error.
+
+        Every door comes through here, so the same split gives the same numbers: ``unspool train``, studies, estimators. R² stays
+        what it is. Other losses see their targets as they came.
+
+        Example:
+            >>> from unspool import datasets
+            >>> data = datasets.from_tensors([[0, 1], [1, 0]], targets=[5.0 * i for i in range(20)])
+            >>> task = Task.of(data)
+            >>> float(task.scaling.centre) > 0, bool(abs(task.target[task.train].mean()) < 1e-6)
+            (True, True)
+        """
+        if type(self.loss) is not Regression or self.scaling is not None:
+            return self
+        scaling = Scaling.of(self.target, self.train)
+        return replace(self, target=scaling.apply(self.target), scaling=scaling)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -103,4 +125,5 @@ class Task:
     def to(self, device: torch.device | str) -> Task:
         """The same task on another device."""
         ids = (self.train.to(device), self.valid.to(device), self.test.to(device))
-        return Task(self.x.to(device), self.graph.to(device), self.target.to(device), *ids, self.loss.to(device))
+        parts = (self.x.to(device), self.graph.to(device), self.target.to(device), *ids, self.loss.to(device))
+        return Task(*parts, scaling=self.scaling)

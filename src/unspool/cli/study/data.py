@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-import torch
-
-from unspool import datasets, train
+from unspool import datasets
 from unspool.cli.source import Source
 from unspool.cli.wish import BUILT_IN
 
@@ -42,17 +39,7 @@ def material(source: Source, preset: tuple[str, ...]) -> Material:
     if data.targets is None and not data.classes:
         raise ValueError(f"{data.name} has no labels to learn from; give --labels FILE or --label-column NAME")
     if source.own:
-        return Material(_of_size_one(data), OWN)
+        return Material(data, OWN)
     name = BUILT_IN if source.dataset is None else source.dataset.lower()
     called = name if source.split is None else f"{name} ({source.split})"
-    return Material(replace(_of_size_one(data), name=called), name)
-
-
-def _of_size_one(data: Any) -> Any:
-    """Numbers to predict are brought to mean 0 and size 1, by the training nodes of the first split; R² stays what it is."""
-    if data.targets is None:
-        return data
-    train.Task.of(data)  # a number that is missing would spoil the scale of all
-    known = data.targets[data.split.train]
-    scale = known.std(0, correction=0)
-    return replace(data, targets=(data.targets - known.mean(0)) / torch.where(scale > 0, scale, 1.0))
+    return Material(replace(data, name=called), name)

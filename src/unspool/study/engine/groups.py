@@ -63,7 +63,9 @@ def signature(member: Member) -> Hashable | None:
     if written is None or not trained:
         return None
     sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
-    return (written, trained, task.loss, sizes, id(task.x), id(task.graph), id(task.target))
+    # Numbers are scaled by each split, and lie in the stack; classes are one tensor for all.
+    goal = (task.target.shape, task.target.dtype) if task.target.is_floating_point() else id(task.target)
+    return (written, trained, task.loss, sizes, id(task.x), id(task.graph), goal)
 
 
 def open_pack(members: Sequence[Member]) -> Pack:

@@ -18,7 +18,7 @@ from unspool.train.task import Task
 class Member:
     """A trial that is ready to train: its fresh model (on the CPU) and its task (on the device of the pack).
 
-    Tasks of one pack share features, graph, targets and loss; their three sets of nodes may differ.
+    Tasks of one pack share features, graph, classes and loss; their three sets of nodes may differ, and with them the scale of numbers.
     """
 
     trial: Trial

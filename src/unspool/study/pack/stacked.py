@@ -68,6 +68,8 @@ class Stacked:
             name: getattr(task, name).new_empty(count, getattr(task, name).numel())
             for name in ("train", "valid", "test")
         }
+        own = task.target.is_floating_point()
+        self._goals = task.target.new_empty(count, *task.target.shape) if own else None
         self._adam = StackedAdam(self._learnt)
         self._calls = 0
         self._willing = self._device.type == "cuda"
@@ -94,6 +96,8 @@ class Stacked:
             held.index_copy_(0, where, torch.stack([s[name].detach() for s in states]).to(self._device, held.dtype))
         for name, held in self._sets.items():
             held.index_copy_(0, where, torch.stack([getattr(m.task, name) for m in members]))
+        if self._goals is not None:
+            self._goals.index_copy_(0, where, torch.stack([m.task.target for m in members]))
         each = [decays(m) for m in members]
         self._adam.begin(
             slots, [m.trial.plan.rate for m in members], {name: [d[name] for d in each] for name in self._learnt}
@@ -129,6 +133,8 @@ class Stacked:
             for mine, old in ((made._learnt, self._learnt), (made._rest, self._rest), (made._sets, self._sets)):
                 for name, held in mine.items():
                     held.copy_(old[name].index_select(0, where))
+            if made._goals is not None and self._goals is not None:
+                made._goals.copy_(self._goals.index_select(0, where))
         made._adam.follow(self._adam, slots)
         return made
 
@@ -167,7 +173,10 @@ class Stacked:
     def _rows(self, outputs: Tensor, part: str) -> tuple[Tensor, Tensor]:
         """Outputs and targets of one set of nodes, each trial's own."""
         ids = self._sets[part]
-        return outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2])), self._task.target[ids]
+        rows = outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2]))
+        if self._goals is None:
+            return rows, self._task.target[ids]
+        return rows, self._goals[torch.arange(ids.shape[0], device=ids.device)[:, None], ids]
 
     def _looks(self) -> tuple[Tensor, Tensor, Tensor]:
         """Validation loss, validation score and test score of every trial."""
