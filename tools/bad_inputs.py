@@ -24,7 +24,8 @@ message of a `ValueError`, `TypeError` or `OSError`; a command prints it after `
 exit code 2 (with `UNSPOOL_TRACEBACK=1` it shows the traceback too). Files that were there before stay as they were, and none
 is left half-written.
 
-**Files from others.** Reading a model, a snapshot or a table runs no code. Weights, cards, checkpoints and snapshots carry checksums,
+**Files from others.** Reading a model, a snapshot or a table runs no code. Compressed files that
+unpack to more than 4 GB are refused; `UNSPOOL_LARGEST_GB=16` allows more. Weights, cards, checkpoints and snapshots carry checksums,
 so damage is found; a checksum does not say who made a file. A card (`model.json`) names the files that its model was trained on, and
 `unspool predict` and `unspool explain` take them without being asked, so that your own runs need no more options; but only if what is in
 them is, by its hash, what the model was trained on. Otherwise nothing of them is printed or written: name the data with `--edges` and
