@@ -272,6 +272,18 @@ def test_text_and_json_of_every_model(name):
         assert sum(everything["nodes"][0]["by_hop"]) == pytest.approx(parts["own"], abs=1e-9)
 
 
+def test_the_recorded_steps_are_the_network():
+    """α alone does not say what a layer does: the record has β beside it."""
+    gamma = [0.484, 0.360, -0.131, 0.287]
+    model = us.models.GPRGNN(6, 3, depth=3, start=us.models.HopStart.WARM, warm=gamma).double()
+    told = explain(model, signal(12).double(), us.testing.small_graph().to(torch.float64), 0).record()
+    h = [1.0]
+    for alpha, beta in zip(told["steps"], told["steps_beta"], strict=True):
+        h = [(1 - alpha - beta) * a + beta * b for a, b in zip([*h, 0.0], [0.0, *h], strict=True)]
+        h[0] += alpha
+    assert h == pytest.approx(gamma, abs=1e-6)
+
+
 def test_the_response_and_the_steps_are_those_of_the_network():
     graph, x = us.testing.small_graph(), signal(12)
     found = explain(build("PPNP"), x, graph, 0)

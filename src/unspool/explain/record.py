@@ -48,6 +48,7 @@ def record(found: Explanation, top: int | None = None) -> dict[str, Any]:
         "bands": found.bands,
         "response": None if found.response is None else found.response.rows(41),
         "steps": None if found.layers is None else [layer.alpha for layer in found.layers.layers],
+        "steps_beta": None if found.layers is None else [layer.beta for layer in found.layers.layers],
         "steps_note": found.layers_note,
     }  # fmt: skip
 

@@ -201,8 +201,13 @@ def _steps(found: Explanation) -> str:
         words = [f"(α {_small(layer.alpha)}, β {_small(layer.beta)})" for layer in layers]
         groups = [(word, len(list(run))) for word, run in itertools.groupby(words)]
         return ", ".join(word if count == 1 else f"{count} × {word}" for word, count in groups)
-    spans = [eigenvalue_range(layer.fidelity) for layer in layers]
-    return "eigenvalues of α·Tα " + ", ".join(f"{float(low):.2g}..{float(high):.2g}" for low, high in spans)
+    told: list[str] = []
+    for name, maps in (("α·Tα", [x.fidelity for x in layers]), ("β·Tβ", [x.smoothness for x in layers])):
+        spans = [eigenvalue_range(t) for t in maps]
+        told.append(
+            f"eigenvalues of {name} " + ", ".join(f"{float(low):.2g}..{float(high):.2g}" for low, high in spans)
+        )
+    return "; ".join(told)
 
 
 # -- small things ------------------------------------------------------------------------------------------------------

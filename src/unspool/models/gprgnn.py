@@ -22,8 +22,8 @@ class GPRGNN(Model):
     r"""A perceptron whose predictions pass a learnt filter: :math:`\sum_{k=0}^K \gamma_k A^k X`.
 
     Proposition 6: K gradient steps of size 1/2 on :math:`\alpha\lVert H-X\rVert^2 + (1-\alpha)\lVert BH\rVert^2` with its own α in
-    every layer, where Σγ = 1 and no partial sum is 1; any other γ with Σγ ≠ 0 is such a network times the number Σγ
-    (docs/errata.md, 2). ``model.propagation.read_back()`` gives the α's. γ is free in sign and size.
+    every layer, where Σγ = 1 and no partial sum is 1. With weights and steps of any size Σγ = 1 is enough, and any other γ with
+    Σγ ≠ 0 is such a network times the number Σγ (docs/errata.md, 2). ``model.propagation.read_back()`` finds α and β of each layer.
 
     Args:
         in_features, out_features: channels of the input and of the output.

@@ -33,8 +33,8 @@ class JKNet(Model):
     r"""All hops at once, each with its own weights: :math:`\sum_{k=0}^K A^k X W^{(k)}`.
 
     Proposition 5: K gradient steps of size 1/2 on :math:`\lVert H-X\rVert_T^2 + \lVert BH\rVert_{I-T}^2` with a free T per layer,
-    where ΣW = I and the partial sums leave I − ΣW invertible; any other square W with invertible sum S is such a
-    network followed by p_pos = S (docs/errata.md, 2). The same functions as UGDGNN in another parametrisation.
+    where ΣW = I and the partial sums leave I − ΣW invertible; other square W with invertible sum S are, nearly always, gradient layers
+    followed by p_pos = S (docs/errata.md, 2). The same functions as UGDGNN in another parametrisation.
 
     Args:
         in_features, out_features: channels of the input and of the output.

@@ -52,7 +52,7 @@ class UGDGNN(Model):
     r"""Unrolled gradient descent, reparametrised: :math:`\sum_{k=0}^K \gamma_k A^k X(\zeta_k I + \xi_k W_k)`.
 
     Proposition 11: K general gradient steps on :math:`\alpha\lVert H-X\rVert_{T_\alpha}^2 + \beta\lVert BH\rVert_{T_\beta}^2`, where the
-    coefficients sum to I; any others with an invertible sum S are such a network followed by p_pos = S (docs/errata.md, 2).
+    coefficients sum to I; others with an invertible sum S are, nearly always, such a network followed by p_pos = S (docs/errata.md, 2).
     Contains SGC, APPNP, JKNet (linear sum) and GPRGNN: :meth:`from_model`; and every polynomial filter: :meth:`from_filter`.
     Memory does not grow with depth (with ``Masks.EACH_HOP`` it does, in training).
 
