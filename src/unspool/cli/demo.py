@@ -39,7 +39,6 @@ def run(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path
     """Unroll, print, train, draw."""
     console = Terminal(highlight=True)
     check_writable(out)
-    check_drawing()
     scene = make_scene(nodes, noise, seed)
     x = scene.noisy(seed + 1)
     objective = us.Fidelity(alpha) + us.Smoothness(1 - alpha)
@@ -54,6 +53,9 @@ def run(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path
         f"the same network with its own α in each layer, trained on 40 other noise draws: error {scene.error(h):.4f}\n"
     )
     console.print(f"{learnt.read_back(scene.graph)}", style="dim", soft_wrap=True)
+    if not can_draw():
+        console.print("no picture: drawing needs matplotlib (pip install 'unspool[plot]')", markup=False)
+        return
     draw(scene, x, trace, exact, h, objective, out)
     console.print(f"picture: {out}", soft_wrap=True)
 
@@ -109,9 +111,14 @@ def check_writable(out: Path) -> None:
     check_folder(out.parent)
 
 
+def can_draw() -> bool:
+    """Whether there is something to draw with."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def check_drawing() -> None:
     """Find out before the work whether there is something to draw with."""
-    if importlib.util.find_spec("matplotlib") is None:
+    if not can_draw():
         raise ValueError("drawing needs matplotlib: pip install 'unspool[plot]'")
 
 

@@ -59,7 +59,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     default=None,
     help="Scale rows of features to sum 1; the preset's choice when omitted.",
 )
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or mps.")
+@click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")
+@click.option(
+    "--threads", type=click.IntRange(1),
+    help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
+)  # fmt: skip
 @click.option("--out", default="out/train", show_default=True, type=_OUT, help="Where models and report go.")
 @click.option("--resume", is_flag=True, help="Continue runs that were cut off; finished seeds stay.")
 @click.option("--snapshot-every", default=10.0, show_default=True, type=Finite(0), help="Seconds between snapshots.")
@@ -86,6 +90,9 @@ def train_(**options: Any) -> None:
 
     source = Source.taken_from(options)
     wish = Wish(**{name: options.pop(name) for name in Wish.__dataclass_fields__})
+    from unspool.train.device import device_for
+
+    options["device"] = device_for(options["device"])
     run(wish, source, Order(**options, command=_typed()))
 
 
@@ -96,9 +103,9 @@ def train_(**options: Any) -> None:
 @click.option(
     "--only", type=click.Choice(["all", "unlabelled", "test"]), default="all", show_default=True, help="Which nodes."
 )
-@click.option("--device", default="cpu", show_default=True)
+@click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def predict(checkpoint: Path, out: Path, only: str, device: str, as_json: bool, **options: Any) -> None:
+def predict(checkpoint: Path, out: Path, only: str, device: str | None, as_json: bool, **options: Any) -> None:
     """Predict the classes (or numbers) of nodes with a trained model.
 
     CHECKPOINT is a folder that unspool train wrote: one seed, or all of them, whose probabilities are averaged. Without
@@ -108,8 +115,9 @@ def predict(checkpoint: Path, out: Path, only: str, device: str, as_json: bool, 
     Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
     """
     from unspool.cli.predict import run
+    from unspool.train.device import device_for
 
-    run(checkpoint, Source.taken_from(options), out, only, device, as_json)
+    run(checkpoint, Source.taken_from(options), out, only, device_for(device), as_json)
 
 
 @click.command()

@@ -43,6 +43,7 @@ class Order:
     as_json: bool
     no_report: bool
     command: str
+    threads: int | None = None
 
 
 def train_seed(job: Job, order: Order, seed: int, tell: Callable[[Event], None]) -> Event:

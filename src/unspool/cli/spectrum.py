@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from unspool import datasets
-from unspool.cli.demo import check_drawing, check_writable
+from unspool.cli.demo import can_draw, check_drawing, check_writable
 from unspool.cli.terminal import echo
 from unspool.datasets.arrays import Damaged, load_arrays
 from unspool.graph import Graph
@@ -27,7 +27,9 @@ CHANNELS = 8
 
 def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
     """Load, read, print, draw."""
-    check_drawing()
+    drawn = can_draw()
+    if not as_json:
+        check_drawing()
     check_writable(out)
     model = load_trained(checkpoint)
     graph = None if edges is None else read_graph(edges)
@@ -36,7 +38,7 @@ def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
     h = response(model, graph)
     name = type(model).__name__
     if as_json:
-        echo(json.dumps(record(name, str(model.objective), h, out), ensure_ascii=False))
+        echo(json.dumps(record(name, str(model.objective), h, out if drawn else None), ensure_ascii=False))
     else:
         echo(f"{name} minimises  {model.objective}\n")
         if graph is not None:
@@ -44,6 +46,8 @@ def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
         echo(f"{h}\n")
         if h.hops is not None:
             echo("\n".join(hop_lines(h)) + "\n")
+    if not drawn:
+        return
     x = None if graph is None else noise(model, h, graph)
     plot(model, graph, x, out, title=short(f"{name}: {model.objective}"), known=h)
     if not as_json:
@@ -84,7 +88,7 @@ def hop_rows(h: Response) -> list[dict[str, float]]:
     ]
 
 
-def record(name: str, objective: str, h: Response, out: Path) -> dict[str, Any]:
+def record(name: str, objective: str, h: Response, out: Path | None) -> dict[str, Any]:
     """Everything that is printed, as one object."""
     return {
         "model": name,
@@ -95,7 +99,7 @@ def record(name: str, objective: str, h: Response, out: Path) -> dict[str, Any]:
         "basis": None if h.basis is None else h.basis.value,
         "response": h.rows(41),
         "hops": None if h.hops is None else hop_rows(h),
-        "picture": str(out),
+        "picture": None if out is None else str(out),
     }
 
 

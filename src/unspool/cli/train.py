@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import torch
 from rich.console import Console
 
 from unspool.cli.crew import WORTHWHILE, Event, cores, together
@@ -22,7 +23,8 @@ from unspool.cli.wish import Job, Wish, prepare
 from unspool.files import alone_in
 from unspool.models.checkpoint import check_device
 from unspool.models.preset_tables import printed_accuracy
-from unspool.train.epochs import SMALL
+from unspool.train.loss import SHARES
+from unspool.train.threads import SMALL, threads_for, use_threads
 
 
 def run(wish: Wish, source: Source, order: Order) -> None:
@@ -38,7 +40,7 @@ def run(wish: Wish, source: Source, order: Order) -> None:
 
 def _run(wish: Wish, source: Source, order: Order, console: Console) -> None:
     job = prepare(wish, source)
-    console.print("\n".join(job.lines()))
+    console.print("\n".join([*job.lines(), f"on {order.device}{_threads(job, order)}"]))
     began, scores = time.monotonic(), dict[int, float]()
     wanted = list(range(order.first_seed, order.first_seed + order.seeds))
     for seed in wanted if order.resume else ():
@@ -67,7 +69,8 @@ def _events(
     jobs = _jobs(job, order, len(seeds))
     if jobs == 1:
         for seed in seeds:
-            ended = train_seed(job, order, seed, show)
+            with use_threads(order.threads):
+                ended = train_seed(job, order, seed, show)
             yield ended
             if ended["reason"] == "interrupted":
                 return
@@ -82,9 +85,21 @@ def _work(typed: tuple[Wish, Source, Order], seeds: list[int], tell: Callable[[E
     """What one of several processes does."""
     wish, source, order = typed
     job = prepare(wish, source)
-    for seed in seeds:
-        if train_seed(job, order, seed, tell)["reason"] == "interrupted":
-            return
+    many = 1 if order.jobs is None else order.jobs
+    torch.set_num_threads(max(torch.get_num_threads() // many, 1))  # on large graphs; small ones take one
+    with use_threads(order.threads):
+        for seed in seeds:
+            if train_seed(job, order, seed, tell)["reason"] == "interrupted":
+                return
+
+
+def _threads(job: Job, order: Order) -> str:
+    """How many threads a seed has, where that is a number to speak of."""
+    if order.device != "cpu":
+        return ""
+    with use_threads(order.threads):
+        count = threads_for(job.data.nodes)
+    return f", {count} thread{'s'[: count > 1]} for each seed"
 
 
 def _jobs(job: Job, order: Order, seeds: int) -> int:
@@ -97,7 +112,7 @@ def _jobs(job: Job, order: Order, seeds: int) -> int:
 
 def _summary(job: Job, order: Order, scores: list[float], seconds: float, console: Console) -> None:
     name = job.task.loss.score_name
-    share = name in ("accuracy", "AUC", "pairs in order")
+    share = name in SHARES
     unit = 100 if share else 1
     mean = unit * statistics.fmean(scores)
     spread = unit * statistics.stdev(scores) if len(scores) > 1 else None

@@ -43,7 +43,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
             all epochs are run and the last weights kept.
         normalise_rows: let every row of features sum to one first.
         seed: of the weights, the dropout and the nodes held back; the same seed gives the same numbers, bit for bit.
-        device: where to train.
+        device: where to train; a GPU where there is one when omitted, as at every other door.
         features: X of all nodes, to bind it; then ``fit`` and ``predict`` take node ids.
         graph: the graph, to bind it.
         directed: True to keep edges in the direction in which they are listed. Otherwise every edge runs both ways, as at every

@@ -22,6 +22,7 @@ from unspool.models.checkpoint import check_device
 from unspool.models.ugdgnn import UGDGNN
 from unspool.objective import Objective
 from unspool.train import Loss, Plan, Run, Select, Stop, Task, fit
+from unspool.train.device import device_for
 from unspool.train.seeded import seeded
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +60,7 @@ class NodeEstimator(OpenSettings, ABC):
         valid_share: float = 0.2,
         normalise_rows: bool = False,
         seed: int = 0,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
         features: Any = None,
         graph: Any = None,
         directed: bool | None = None,
@@ -132,7 +133,7 @@ class NodeEstimator(OpenSettings, ABC):
             stop=Stop.NEVER if self.patience is None else Stop.PATIENCE,
             patience=1 if self.patience is None else self.patience,
         )
-        device = torch.device(self.device)
+        device = torch.device(device_for(self.device))
         features = int(task.x.shape[1])
         with seeded(self.seed, device):
             model = self._build(features, outputs).to(device)
@@ -192,7 +193,7 @@ class NodeEstimator(OpenSettings, ABC):
             raise ValueError(f"valid_share={self.valid_share!r}: expected a number in [0, 1)")
         if self.select not in tuple(Select):
             raise TypeError(f"select={self.select!r}: expected one of {', '.join(map(str, Select))}")
-        check_device(self.device)
+        check_device(device_for(self.device))
 
     @property
     def objective_(self) -> Objective:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from unspool.report.page import Paragraph
 from unspool.report.seeds import Job, mean_and_spread
 from unspool.report.text import Mark, Tone, counted, number, shown
-
-#: Scores that are shares of something, and printed in per cent.
-SHARES = ("accuracy", "AUC", "pairs in order")
+from unspool.train.loss import SHARES
 
 
 @dataclass(frozen=True)

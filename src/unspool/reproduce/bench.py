@@ -21,7 +21,7 @@ from unspool.reproduce.results import EXPERIMENTS, Record, Search, read_rows, re
 from unspool.reproduce.settings import Place, Scope
 from unspool.study import Progress, Row, Status, Store, Trial
 from unspool.study.results.export import decay_words
-from unspool.train.epochs import SMALL
+from unspool.train.threads import SMALL
 
 #: Fewer epochs of all trials than this are done before a second process pays.
 _WORTHWHILE = 10_000

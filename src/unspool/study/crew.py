@@ -17,6 +17,7 @@ from unspool.study.engine.progress import EVERY, Progress
 from unspool.study.provide import Provider
 from unspool.study.store import Row, Status
 from unspool.train import processes
+from unspool.train.threads import asked_threads, use_threads
 
 
 def train_together(
@@ -35,8 +36,9 @@ def train_together(
         options: of :func:`~unspool.study.engine.train_trials`.
     """
     context = get_context("spawn")
-    threads = max(torch.get_num_threads() // jobs, 1)
-    crew = [context.Process(target=_work, args=(ledger, provide, threads, options)) for _ in range(jobs)]
+    threads = max(torch.get_num_threads() // jobs, 1)  # of each process, on graphs that take several
+    asked = asked_threads()
+    crew = [context.Process(target=_work, args=(ledger, provide, (threads, asked), options)) for _ in range(jobs)]
     seen = _Seen(ledger)
     try:
         processes.start(crew)
@@ -68,9 +70,9 @@ def train_together(
         )
 
 
-def _work(ledger: Any, provide: Provider, threads: int, options: dict[str, Any]) -> None:
-    torch.set_num_threads(threads)
-    with suppress(KeyboardInterrupt):
+def _work(ledger: Any, provide: Provider, threads: tuple[int, int | None], options: dict[str, Any]) -> None:
+    torch.set_num_threads(threads[0])
+    with suppress(KeyboardInterrupt), use_threads(threads[1]):
         processes.begin()
         train_trials(ledger.trials, provide, ledger, **options)
 

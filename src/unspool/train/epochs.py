@@ -13,11 +13,10 @@ from torch import Tensor, nn
 from unspool.train.adam import Adam
 from unspool.train.plan import Plan, Precision
 from unspool.train.task import Task
+from unspool.train.threads import threads_for
 
 #: Epochs that run as they are written before one is captured: libraries choose their kernels, Adam makes its memory.
 WARM_UP = 3
-#: Graphs up to this many nodes are trained with one thread.
-SMALL = 4096
 
 
 class Epochs:
@@ -142,7 +141,7 @@ def own_stream(stream: Any, device: torch.device) -> Generator[None]:
 
 @contextlib.contextmanager
 def few_threads(task: Task) -> Generator[None]:
-    """One thread while a small graph is trained on the CPU; torch's own number afterwards.
+    """As many threads as :func:`~unspool.train.threads.threads_for` says while a graph is trained on the CPU; torch's own after.
 
     An epoch on a few thousand nodes is hundreds of operations of some ten microseconds. A second thread gains little on
     them (8 against 12 ms an epoch on CiteSeer, two quiet cores), and where another program wants its core, every operation
@@ -156,13 +155,13 @@ def few_threads(task: Task) -> Generator[None]:
         1
     """
     before = torch.get_num_threads()
-    small = task.target.device.type == "cpu" and task.graph.nodes <= SMALL
-    if small:
-        torch.set_num_threads(1)
+    wanted = threads_for(task.graph.nodes) if task.target.device.type == "cpu" else before
+    if wanted != before:
+        torch.set_num_threads(wanted)
     try:
         yield
     finally:
-        if small:
+        if wanted != before:
             torch.set_num_threads(before)
 
 

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+#: Scores that are shares, and are shown in per cent wherever they are shown; others, such as R², are shown as they are.
+SHARES = ("accuracy", "AUC", "pairs in order")
+
 
 class Loss(ABC):
     """What training makes small, and the number that is reported beside it (larger is better).

@@ -13,6 +13,7 @@ from unspool import study
 from unspool.cli.study.file import columns, console_for, named, on_one_set, table_of
 from unspool.cli.study.screen import echo
 from unspool.study import Best, Comparison, Measure, Sample, Test
+from unspool.train.loss import SHARES
 
 _BY = {"score": Measure.VALID_SCORE, "loss": Measure.VALID_LOSS}
 _TESTS = {"t": Test.PAIRED_T, "wilcoxon": Test.WILCOXON}
@@ -159,6 +160,6 @@ def _word(value: Any) -> str:
 def _spread(sample: Sample, score: str) -> str:
     if math.isnan(sample.mean):
         return "–"
-    share = score == "accuracy"
+    share = score in SHARES
     numbers = [f"{100 * v:.2f}" if share else f"{v:.4f}" for v in (sample.mean, sample.std) if not math.isnan(v)]
     return " ± ".join(numbers) + " %" * share

@@ -76,6 +76,10 @@ def study() -> None:
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; one per core on small graphs when omitted.")
 @click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")
+@click.option(
+    "--threads", type=click.IntRange(1),
+    help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
+)  # fmt: skip
 @click.option("--at-once", default=1024, show_default=True, type=click.IntRange(1), help="The most trials in one pack.")
 @click.option("--seconds", type=Finite(0, min_open=True), help="End after so long; the rest waits.")
 @click.option("--retry-failed", is_flag=True, help="Train failed trials of the file again.")

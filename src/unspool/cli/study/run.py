@@ -25,7 +25,8 @@ from unspool.cli.study.screen import StudyScreen, echo, span, teller
 from unspool.cli.study.space import Typed, space_of
 from unspool.models.checkpoint import check_device
 from unspool.study import Row, Status, Store, Trial
-from unspool.train.epochs import SMALL
+from unspool.train.device import device_for
+from unspool.train.threads import SMALL
 
 #: So many leaders are shown at the end.
 SHOWN = 10
@@ -43,15 +44,14 @@ class Order:
     at_once: int
     seconds: float | None
     retry_failed: bool
+    threads: int | None
     quiet: bool
     as_json: bool
 
     @property
     def where(self) -> str:
         """The device: as asked for, or a GPU where there is one."""
-        if self.device is not None:
-            return self.device
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return device_for(self.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def _train(store: Store, work: Work, order: Order, console: Console) -> bool:
         with StudyScreen(console, order.as_json, work.before, teller(work.trials)) as screen:
             study.run(
                 work.left, work.found.data, store=store, device=order.where, jobs=work.jobs, watch=screen.show, most=most,
-                seconds=order.seconds,
+                seconds=order.seconds, threads=order.threads,
             )  # fmt: skip
     except KeyboardInterrupt:
         return True
@@ -149,6 +149,7 @@ def _announce(work: Work, order: Order, console: Console) -> None:
     many = f"{len(work.trials):,} trial{'s'[: len(work.trials) > 1]}"
     there = f", {work.before:,} of them there already" if work.before else ""
     beside = f", {work.jobs} processes" if work.jobs > 1 else ""
+    beside += "" if order.threads is None else f", {order.threads} thread{'s'[: order.threads > 1]} each"
     console.print(f"{work.found.data}\n{work.space}", markup=False)
     console.print(f"what is not said comes from the preset {presets}")
     console.print(f"{many} into {order.out}{there}; on {order.where}{beside}", markup=False)

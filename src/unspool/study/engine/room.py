@@ -12,7 +12,8 @@ import torch
 
 from unspool.models import MODELS
 from unspool.study.pack import Member, Pack
-from unspool.train.epochs import SMALL, WARM_UP
+from unspool.train.epochs import WARM_UP
+from unspool.train.threads import SMALL
 
 #: Slots on the CPU, and nodes of all of them together. More gain nothing: the price of vmap is spread thin by then, and what
 #: an epoch touches has left the cache (measured on Cora, 2,708 nodes, and PubMed, 19,717, with one thread).

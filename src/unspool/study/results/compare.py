@@ -17,6 +17,7 @@ from unspool.study.results.best import Best
 from unspool.study.results.export import shown
 from unspool.study.results.table import Table
 from unspool.text import printable
+from unspool.train.loss import SHARES
 
 #: Fewer pairs than this give bootstrap intervals that are too narrow.
 FEW = 6
@@ -91,7 +92,7 @@ class Comparison:
         return str(self)
 
     def __str__(self) -> str:
-        unit, times = (" points", 100) if self.a.score == "accuracy" else ("", 1)
+        unit, times = (" points", 100) if self.a.score in SHARES else ("", 1)
         first, second = self.names
         p = self.p_value if self.corrected is None else self.corrected
         gap = f"{abs(times * self.difference):.2f}{unit} {'above' if self.difference >= 0 else 'below'}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from unspool.files import write_whole
 from unspool.study.store import Row
 from unspool.text import printable
+from unspool.train.loss import SHARES
 
 if TYPE_CHECKING:
     from unspool.study.results.table import Table
@@ -169,7 +170,7 @@ def spread(mean: float, std: float, score: str) -> str:
     """
     if math.isnan(mean):
         return "–"
-    share = score == "accuracy"
+    share = score in SHARES
     numbers = [f"{100 * v:.2f}" if share else f"{v:.4f}" for v in (mean, std) if not math.isnan(v)]
     return " ± ".join(numbers) + (" %" if share else "")
 

@@ -21,6 +21,7 @@ from unspool.study.results.compare import Comparison
 from unspool.study.results.export import order, shown
 from unspool.study.results.importance import MANY, Importance
 from unspool.study.results.table import Table
+from unspool.train.loss import SHARES
 
 Over = str | Sequence[str]
 Where = str | os.PathLike[str] | None
@@ -135,7 +136,7 @@ def plot_compare(found: Comparison, path: Where = None) -> Any:
     """
     figure = _figure(8.6, 4.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    times, unit = _times(found.a.score), " / %" if found.a.score == "accuracy" else ""
+    times, unit = _times(found.a.score), " / %" if found.a.score in SHARES else ""
     for a, b in zip(found.a_scores, found.b_scores, strict=True):
         colour = BLUE if a > b else ORANGE if b > a else GREY
         left.plot([0, 1], [times * a, times * b], "o-", color=colour, linewidth=1.2, markersize=5, alpha=0.75)
@@ -234,7 +235,7 @@ def _write_cells(axis: Any, means: Any, score: str) -> None:
     low, high = np.nanmin(means), np.nanmax(means)
     for (line, column), value in np.ndenumerate(means):
         bright = np.isnan(value) or (value - low) > 0.6 * max(high - low, 1e-12)
-        text = "–" if np.isnan(value) else f"{100 * value:.1f}" if score == "accuracy" else f"{value:.3f}"
+        text = "–" if np.isnan(value) else f"{100 * value:.1f}" if score in SHARES else f"{value:.3f}"
         axis.text(column, line, text, ha="center", va="center", fontsize=9, color="black" if bright else "white")
 
 
@@ -288,11 +289,11 @@ def _written(figure: Any, path: Where) -> Any:
 
 
 def _score(table: Table) -> str:
-    return f"{table.score} / %" if table.score == "accuracy" else table.score
+    return f"{table.score} / %" if table.score in SHARES else table.score
 
 
 def _times(score: str) -> float:
-    return 100.0 if score == "accuracy" else 1.0
+    return 100.0 if score in SHARES else 1.0
 
 
 def _folded(text: str, width: int = 24) -> str:

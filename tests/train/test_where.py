@@ -1,0 +1,111 @@
+"""One rule for device and threads, whichever door one comes in by."""
+
+import json
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import unspool as us
+from unspool import datasets, study, train
+from unspool.cli.main import cli
+from unspool.estimator import NodeClassifier
+from unspool.train import epochs
+from unspool.train.device import device_for
+from unspool.train.threads import SMALL, asked_threads, threads_for, use_threads
+
+
+def test_a_gpu_is_taken_where_there_is_one_and_nothing_is_said(monkeypatch):
+    for there in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert device_for(None) == ("cuda" if there else "cpu")
+        assert device_for("cpu") == "cpu"
+
+
+def test_every_door_asks_the_same_rule():
+    said = {command: _device_option(command) for command in (("train",), ("study", "run"), ("predict",))}
+    assert set(said.values()) == {None}
+    assert NodeClassifier().device is None
+
+
+def _device_option(names):
+    command = cli
+    for name in names:
+        command = command.commands[name]
+    (option,) = [p for p in command.params if p.name == "device"]
+    return option.default if isinstance(option.default, str) else None
+
+
+def test_the_command_prints_where_it_trains(tmp_path):
+    typed = ["train", "SGC", "--dataset", "contextual_sbm", "--epochs", "2", "--no-report", "--threads", "2"]
+    done = CliRunner().invoke(cli, [*typed, "--device", "cpu", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "on cpu, 2 threads" in done.output
+
+
+@pytest.mark.parametrize(("nodes", "asked", "expected"), [(10, None, 1), (SMALL, None, 1), (SMALL + 1, None, 3), (10, 2, 2), (SMALL + 1, 1, 1)])  # fmt: skip
+def test_small_graphs_take_one_thread_unless_another_number_is_asked_for(monkeypatch, nodes, asked, expected):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    with use_threads(asked):
+        assert threads_for(nodes) == expected
+    assert asked_threads() is None
+    with pytest.raises(ValueError, match="threads=0"), use_threads(0):
+        pass
+
+
+def test_fit_and_studies_train_with_the_number_asked_for(monkeypatch):
+    data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+    seen, whole = [], epochs.Epochs.__call__
+    monkeypatch.setattr(epochs.Epochs, "__call__", lambda self: (seen.append(torch.get_num_threads()), whole(self))[1])
+    with use_threads(2):
+        train.run_seed(lambda: us.models.SGC(data.features.shape[1], 2), 0, train.Task.of(data), train.Plan(epochs=1))
+    study.run(study.grid(us.models.SGC, seed=0, epochs=1), data, device="cpu", threads=2)
+    study.run(study.grid(us.models.SGC, seed=0, epochs=1), data, device="cpu")
+    assert (seen[:-1], seen[-1]) == ([2] * (len(seen) - 1), 1)
+    assert torch.get_num_threads() == 1  # as the tests have it
+
+
+@pytest.mark.parametrize("model", [us.models.UGDGNN, us.models.GCN])
+def test_numbers_do_not_depend_on_the_number_of_threads(model):
+    data = datasets.contextual_sbm(nodes=300, classes=3, seed=0)
+    found = []
+    for count in (1, 2, 3):
+        with use_threads(count):
+            made = lambda: model(data.features.shape[1], 3, hidden=32)  # noqa: E731
+            found.append(train.run_seed(made, 0, train.Task.of(data), train.Plan(epochs=10))[1].best)
+    for other in found[1:]:
+        assert other.epoch == found[0].epoch
+        assert other.valid_loss == pytest.approx(found[0].valid_loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", [train.CrossEntropy(), train.Binary(), train.Ranking(), train.Regression()])
+def test_shares_are_shown_in_per_cent_everywhere(loss):
+    from unspool.cli.study import answers
+    from unspool.report.score import Score
+    from unspool.study.results.export import spread
+    from unspool.train.loss import SHARES
+
+    share = loss.score_name in SHARES
+    assert share is not isinstance(loss, train.Regression)
+    assert ("%" in spread(0.81, 0.01, loss.score_name)) is share
+    assert (Score(loss.score_name, percent=share).unit == " %") is share
+    assert answers.SHARES is SHARES
+
+
+def test_spectrum_in_json_and_the_demo_need_nothing_to_draw_with(tmp_path, monkeypatch):
+    from unspool.cli import demo, spectrum
+    from unspool.models.folder import save_folder
+
+    save_folder(us.models.APPNP(4, 2), tmp_path / "model")
+    for module in (demo, spectrum):
+        monkeypatch.setattr(module, "can_draw", lambda: False)
+    out = tmp_path / "h.png"
+    done = CliRunner().invoke(cli, ["spectrum", str(tmp_path / "model"), "--json", "--out", str(out)])
+    assert done.exit_code == 0, repr(done.exception)
+    assert json.loads(done.output)["picture"] is None
+    done = CliRunner().invoke(cli, ["spectrum", str(tmp_path / "model"), "--out", str(out)])
+    assert "matplotlib" in str(done.exception)
+    done = CliRunner().invoke(cli, ["demo", "--nodes", "40", "--depth", "2", "--out", str(out)])
+    assert done.exit_code == 0, repr(done.exception)
+    assert "unspool[plot]" in done.output
+    assert not out.exists()
