@@ -22,7 +22,7 @@ from unspool.reproduce.claims import (
     standings,
     told_in_all,
 )
-from unspool.reproduce.depth import run_depth, smoothing_answers
+from unspool.reproduce.depth import by_depth, run_depth, smoothing_answers
 from unspool.reproduce.grids import grids
 from unspool.reproduce.identity import identity_answers, matrices, run_identity
 from unspool.reproduce.measured import chosen
@@ -291,3 +291,18 @@ def test_the_tables_of_robustness_in_the_docs_are_those_of_the_results():
     rows = [row for row in printed if any(character.isdigit() for character in row[-1]) and "length" not in row[-1]]
     assert len(rows) >= 16
     assert set(rows) <= known | {row for row in rows if "%" in row[0]}
+
+
+def test_norms_and_accuracies_of_the_new_sentences_in_the_docs_are_those_of_the_results():
+    found = read(RESULTS)
+    deep = {(c.first.model, c.first.depth): c.mean for c in by_depth(found.of("depth")) if c.first.dataset == "cora"}
+    in_docs(f"falls from {deep['GCN', 2]:.2f} % at two layers to {deep['GCN', 16]:.2f} % at sixteen")
+    in_docs(f"{deep['GCNII', 2]:.2f} % and {deep['GCNII', 16]:.2f} %")
+    (grid,) = grids(found.measured, "identity")
+    told = {row[:2]: row[2:] for row in grid.texts}
+    for head, place in (("Cora ", 0), ("", 1)):
+        a, b = (told["Cora", model][place] for model in ("UGDGNN", "JKNet"))
+        c, d = (told["CiteSeer", model][place] for model in ("UGDGNN", "JKNet"))
+        in_docs(f"({head}{a} against {b}, {'CiteSeer ' if head else ''}{c} against {d})")
+    assert all(answer.verdict is Verdict.HOLDS for answer in identity_answers(found.measured))
+    assert all(answer.verdict is Verdict.OPEN for answer in nonlinearity_answers(found.measured))
