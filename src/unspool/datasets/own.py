@@ -14,6 +14,7 @@ from unspool.datasets.dataset import Dataset
 from unspool.datasets.features import identity, read_features
 from unspool.datasets.labels import encode, read_label_numbers, read_targets
 from unspool.datasets.split import Split
+from unspool.datasets.tables import is_number
 from unspool.graph.edges import merge, read_edge_index, read_weights, settle, tell
 
 Splitting = Split | Callable[[Dataset], Split | None] | None
@@ -193,6 +194,8 @@ def attribute_matrix(attributes: Sequence[Any], names: Sequence[Hashable], colum
     for node, held in zip(names, attributes, strict=True):
         for column in columns:
             try:
+                if isinstance(held[column], str) and not is_number(held[column]):
+                    raise ValueError(held[column])
                 float(held[column])
             except KeyError:
                 raise ValueError(f"node {node!r} has no attribute {column!r}; leave it out of features=") from None

@@ -76,8 +76,8 @@ class Table:
     def numbers(self, column: int) -> Array:
         """A column as float64, or a sentence that names the cell which is no number or is missing."""
         held = self.columns[column]
-        # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0.
-        plain = held.dtype.kind in "fiub" if isinstance(held, np.ndarray) else not any("_" in cell for cell in held)
+        # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0 and 3 of ٣.
+        plain = held.dtype.kind in "fiub" if isinstance(held, np.ndarray) else all(map(_is_plain, held))
         try:
             values = np.array(held, dtype=np.float64) if plain else None  # a copy: Parquet's arrays are read-only
         except (TypeError, ValueError):
@@ -147,7 +147,7 @@ def suffix(path: Path) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text reads as a number; Python's 1_0 does not.
+    """Whether a text reads as a number, in ASCII; Python's 1_0 does not.
 
     Example:
         >>> is_number("1e-3"), is_number("1_0")
@@ -157,7 +157,11 @@ def is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return _is_plain(text)
+
+
+def _is_plain(text: str) -> bool:
+    return "_" not in text and text.isascii()
 
 
 def check_header(path: Path, header: Sequence[str]) -> None:
