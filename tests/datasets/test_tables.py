@@ -185,6 +185,80 @@ def test_labels_without_features_whose_header_counts(tmp_path):
     ]
 
 
+#: Cells that somebody may mean as a number, and that are none.
+ODD = ["1_0", "NA", "0x1F", "true", '"1,234"', "5%", "٣", "l0"]
+
+
+@pytest.mark.parametrize("cell", ODD)
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_bad_cell_is_refused_in_every_line(tmp_path, cell, line):
+    """Above all in the first: read as a heading it would give every node the features of the next."""
+    rows = ["4,5", "6,7", "8,9"]
+    rows.insert(line, f"{cell},3")
+    with pytest.raises(ValueError, match=rf"^x\.csv, line {line + 1}[:,]"):
+        read(tmp_path, ring("0123"), "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("cell", ODD[:-1])
+def test_a_bad_cell_of_a_single_column_is_refused(tmp_path, cell):
+    with pytest.raises(ValueError, match="header=True or header=False"):
+        read(tmp_path, ring("0123"), f"{cell}\n4\n6\n8\n")
+
+
+@pytest.mark.parametrize(
+    "y", ["0,y\n1,n\n2,n\n3,y\n", "0,y\n1,n\n2,n\n3,n\n", "y\nn\nn\ny\n", "y\nn\nn\nn\n", "p,class\nq,b\nr,b\ns,class\n", "p,split\nq,b\nr,split\ns,b\n"]
+)  # fmt: skip
+def test_classes_called_as_headings_are_asked_for(tmp_path, y):
+    nodes = "pqrs" if y.startswith("p") else "0123"
+    with pytest.raises(ValueError, match="header=True or header=False"):
+        read(tmp_path, ring(nodes), y=y)
+    data = read(tmp_path, ring(nodes), y=y, header=False, split=datasets.Split([0], [1], [2], 4))
+    assert [data.classes[k] for k in data.labels] == [line.split(",")[-1] for line in y.split()]
+
+
+@pytest.mark.parametrize(
+    "head", ["id,a,b", "id,0,1", "Node,2019,2020", "a,b,id", "name,true,false", "id,id2,1_0", "x,y,z"]
+)
+def test_ordinary_headers_are_seen(tmp_path, head):
+    data = read(tmp_path, ring("0123"), head + "\n" + "".join(f"{i},{i}.5,{i}\n" for i in range(4)))
+    assert data.nodes == 4
+
+
+@pytest.mark.parametrize("y", ["label\nred\nred\nblue\nblue\n", "id,y\n0,a\n1,b\n2,b\n3,a\n", "y\n0\n1\n1\n0\n", "node,team\n0,y\n1,n\n2,n\n3,y\n"])  # fmt: skip
+def test_ordinary_headers_of_labels_are_seen(tmp_path, y):
+    data = read(tmp_path, ring("0123"), y=y, split=datasets.Split([0], [1], [2], 4))
+    assert [data.classes[k] for k in data.labels] == [line.split(",")[-1] for line in y.split()[1:]]
+
+
+@pytest.mark.parametrize("x", ["id,a\nu,1\nv,2\nw,3\n", None])
+def test_a_first_edge_between_nodes_called_as_headings_is_refused(tmp_path, x):
+    with pytest.raises(ValueError, match=r"^e\.csv: the first line, u, v, .*'u'"):
+        read(tmp_path, "u,v\nv,w\nw,u\n", x)
+    assert read(tmp_path, "source,target\nu,v\nv,w\nw,u\n", x, directed=False).graph.edges == 3
+
+
+def test_a_first_edge_whose_nodes_the_features_list_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^e\.csv: the first line, u, v, .*'u'"):
+        read(tmp_path, "u,v\na,b\nb,c\n", "id,f\n" + "".join(f"{n},1\n" for n in "uvabc"))
+
+
+def test_a_heading_above_weights_is_one(tmp_path):
+    assert read(tmp_path, "u,v,w\nu,v,1.5\nv,w,2\n", directed=False).graph.edges == 2
+
+
+def test_bytes_that_are_not_text_are_refused(tmp_path):
+    np.save(tmp_path / "y.npy", np.array([b"\xe4", b"\xf6"] * 2))
+    (tmp_path / "e.csv").write_text(ring("0123"))
+    with pytest.raises(ValueError, match=r"y\.npy, row 0: the label b'\\xe4'"):
+        datasets.from_files(tmp_path / "e.csv", labels=tmp_path / "y.npy")
+
+
+def test_classes_and_numbers_to_predict_together_are_refused(tmp_path):
+    x = "id,a,team,price\n" + "".join(f"{i},1,t{i % 2},{i}\n" for i in range(9))
+    with pytest.raises(ValueError, match=r"label_column='team' and target_columns=\['price'\]"):
+        read(tmp_path, ring("012345678"), x, label_column="team", target_columns=["price"])
+
+
 # -- rows and columns --------------------------------------------------------------------------------------------------
 
 

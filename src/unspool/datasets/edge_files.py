@@ -28,6 +28,7 @@ class EdgeFile:
         nodes: names of nodes the file lists, whether or not they have edges; ``None`` where it lists edges only.
         attributes: what the file says about each of those nodes.
         bare: whether the first line was read as an edge though it may be a header.
+        heads: the first line, where it was read as a header and may be an edge.
         undirected: whether the file calls its graph undirected.
     """
 
@@ -38,6 +39,7 @@ class EdgeFile:
     nodes: tuple[str, ...] | None = None
     attributes: Sequence[Mapping[str, str]] = field(default_factory=tuple[Mapping[str, str], ...])
     bare: bool = False
+    heads: tuple[str, ...] = ()
     undirected: bool = False
 
 
@@ -65,12 +67,16 @@ def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:
 
 
 def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
-    first = [cell.lower() for cell in (table.first() if table.header is None else table.header)]
-    if table.header is None and (columns is not None or any(cell in SOURCES for cell in first)):
+    first = table.first() if table.header is None else []
+    if table.header is None and (columns is not None or any(cell.lower() in SOURCES for cell in first)):
         table = table.with_header()
     source, target, weight = _columns(table, columns)
     weights = None if weight is None else _weights(table, weight)
-    return EdgeFile(_ends(table, source), _ends(table, target), weights, table.where, bare=table.header is None)
+    guessed = table.header is not None and columns is None and first and (weight is None or is_number(first[weight]))
+    return EdgeFile(
+        _ends(table, source), _ends(table, target), weights, table.where, bare=table.header is None,
+        heads=(first[source], first[target]) if guessed else (),
+    )  # fmt: skip
 
 
 def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int | None]:

@@ -78,6 +78,10 @@ def from_files(
     """
     if split_column is not None and labels is None and label_column is None and not target_columns:
         raise ValueError(f"split_column={split_column!r} stands beside labels; pass labels= or label_column= too")
+    if label_column is not None and target_columns:
+        raise ValueError(
+            f"label_column={label_column!r} and target_columns={list(target_columns)} are two answers to learn; name one of them"
+        )
     columns = Columns(id_column, feature_columns, label_column, split_column, target_columns, header)
     held = read_edges(Path(edges), edge_columns)
     x = None if features is None else read_features(Path(features), columns, answers=labels is None)
@@ -136,6 +140,7 @@ def _joined(
     place = {node: row for row, node in enumerate(names)}
     hint = "; if the line is a header, name its columns with edge_columns=(..., ...)" if held.bare else ""
     ends = [_places(side, place, origin, held.where, hint) for side in (held.sources, held.targets)]
+    _check_heads(held, place)
     _check_first_line(held, x, y, columns)
     matrix = _rows(x, held, names, columns.features)
     _check_ids(x, y, columns)
@@ -150,6 +155,16 @@ def _joined(
         split=given, name=name,
     )  # fmt: skip
     return made if y is None or not y.notes else replace(made, notes=(*made.notes, *y.notes))
+
+
+def _check_heads(held: EdgeFile, place: dict[str, int]) -> None:
+    """Refuse edges whose first line was read as a header, where a node is called as one of its columns."""
+    node = next((head for head in held.heads if head in place), None)
+    if node is not None:
+        raise ValueError(
+            f"{held.where(0).split(', ')[0]}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a node is called "
+            f"{node!r}; write a line source,target above it if it is an edge, and call the columns otherwise than nodes if not"
+        )
 
 
 def _check_first_line(held: EdgeFile, x: Features | None, y: Labels | None, columns: Columns) -> None:

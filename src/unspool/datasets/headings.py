@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,26 +11,65 @@ from unspool.datasets.tables import Table, is_number, read_table
 
 IDS = ("id", "node", "node_id", "nodeid", "name")
 LABELS = ("label", "class", "labels", "y", "category", "target")
+#: What people and programs write for a number, a gap or a flag: hardly the name of a column.
+_VALUE = re.compile(
+    r"[\W\d_]*\d[\W\d_]*|0x[0-9a-f]+|n/?a|nan|null|none|missing|true|false|yes|no|inf|\?|-+", re.IGNORECASE
+)
 
 
 def headed(path: Path, named: Sequence[str | None], labels: bool = False, header: bool | None = None) -> Table:
-    """A table with its header recognised: a first line that is not all numbers, or that names ids, labels or what was asked for.
+    """A table with its header recognised: a first line of words above numbers, or one that names ids, labels or what was asked for.
 
-    A first line of numbers that counts its columns is refused, since it may be either; ``header`` says which.
+    A first line that may be either is refused (numbers that count the columns, a number among words, a word that comes again
+    below it); ``header`` says which.
     """
     table = read_table(path)
     if table.header is not None or header is False:
         return table
     first = table.first()
-    known = any(cell.lower() in (*IDS, *LABELS, "split") or cell in named for cell in first)
-    if header or known or (not labels and not all(is_number(cell) for cell in first)):
+    if header or any(cell in named for cell in first):
         return table.with_header()
-    if may_count(table, labels):
-        raise ValueError(
-            f"{table.where(0)}: {', '.join(first[:4])}{', ...' if len(first) > 4 else ''} may be the names of the columns (pandas "
-            f"counts them so) or the first node; say which with header=True or header=False"
-        )
-    return table
+    known = [c for c, cell in enumerate(first) if cell.lower() in (*IDS, *LABELS, "split")]
+    if not known and (labels or all(map(is_number, first))):
+        if may_count(table, labels):
+            raise _unclear(table, " (pandas counts them so)")
+        return table
+    if _may_be_data(table, known):
+        raise _unclear(table)
+    return table.with_header()
+
+
+def _unclear(table: Table, why: str = "") -> ValueError:
+    first = table.first()
+    return ValueError(
+        f"{table.where(0)}: {', '.join(first[:4])}{', ...' if len(first) > 4 else ''} may be the names of the columns{why} or the first "
+        "node; say which with header=True or header=False"
+    )
+
+
+def _may_be_data(table: Table, known: Sequence[int]) -> bool:
+    """Whether a first row that is not all numbers may be a node all the same; ``known`` are the columns called as usual."""
+    first = table.first()
+    values = [c for c, cell in enumerate(first) if _VALUE.fullmatch(cell)]
+    words = [c for c, cell in enumerate(first) if cell and c not in values]
+    numbers = any(map(is_number, first))
+    if not numbers and any(_all_numbers(table, c) for c in words):
+        return bool(values) and not known
+    if any(first[c] in _below(table, c) for c in (known if known else words)):
+        return True
+    if any(first[c].lower() in IDS for c in known):
+        return False
+    # Trap: y is a heading, and a yes above other letters.
+    yes = [c for c in known if first[c].lower() == "y" and all(len(cell) < 2 for cell in _below(table, c))]
+    return numbers or bool(yes) or (bool(values) and not known)
+
+
+def _below(table: Table, column: int) -> Iterator[str]:
+    return (str(cell).strip() for cell in table.columns[column][1:])
+
+
+def _all_numbers(table: Table, column: int) -> bool:
+    return table.rows > 1 and all(map(is_number, _below(table, column)))
 
 
 def may_count(table: Table, labels: bool = False) -> bool:

@@ -41,7 +41,8 @@ def read_label_numbers(given: Any, nodes: int) -> tuple[Tensor, tuple[str, ...]]
         raise ValueError(f"{labels.size} labels for {nodes} nodes; give one per node, -1 where there is none")
     if labels.dtype.kind in "OUS":
         numbers, classes = encode(
-            [None if v is None else as_text(v) for v in labels.tolist()], lambda row: f"the label of node {row}"
+            [None if v is None else as_text(v, f"the label of node {row}") for row, v in enumerate(labels.tolist())],
+            lambda row: f"the label of node {row}",
         )
         return torch.as_tensor(numbers), classes
     if labels.dtype.kind == "f":
@@ -118,7 +119,7 @@ def encode(values: Sequence[str | None], where: Callable[[int], str]) -> tuple[n
     return np.array([-1 if text is None else place[named[text]] for text in texts], dtype=np.int64), classes
 
 
-def as_text(value: Any) -> str:
+def as_text(value: Any, where: str = "the label") -> str:
     """A label out of an array as text: whole floats without their point, NaN as nothing.
 
     Example:
@@ -127,7 +128,12 @@ def as_text(value: Any) -> str:
     """
     if isinstance(value, float):
         return "" if np.isnan(value) else str(int(value)) if value.is_integer() else str(value)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    try:
+        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{where} {value!r} holds bytes that are not UTF-8; save it as text, or encode it so"
+        ) from None
 
 
 def blank_notes(texts: Sequence[str]) -> tuple[str, ...]:

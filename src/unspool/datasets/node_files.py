@@ -77,7 +77,7 @@ def read_features(path: Path, columns: Columns, answers: bool) -> Features:
             f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
         )
     skip = columns.answers if answers else []
-    table = headed(path, (columns.id, *skip), header=columns.header)
+    table = headed(path, (columns.id, *skip, *(columns.features or ())), header=columns.header)
     ids = node_ids(table, columns.id)
     left = [table.find(column) for column in skip]
     named_by = id_place(table, columns.id)
@@ -160,7 +160,7 @@ def read_labels(path: Path, columns: Columns) -> Labels:
         held = _array(path)
         if held.ndim != 1:
             raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
-        texts = [as_text(value) for value in held.tolist()]
+        texts = [as_text(value, f"{path.name}, row {row}: the label") for row, value in enumerate(held.tolist())]
         numbers, classes = encode(texts, lambda row: f"{path.name}, row {row}: the label")
         return Labels(numbers, classes, None, None, path, notes=blank_notes(texts))
     if kind not in TEXT and kind not in PARQUET:
