@@ -93,3 +93,17 @@ def test_implicit_refuses_what_has_no_minimiser(graph, x):
 def test_conjugate_gradients_give_up_in_words(graph, x):
     with pytest.raises(us.Refusal, match="did not reach a relative residual"):
         us.unroll(us.Fidelity(0.001) + us.Smoothness(0.999), us.Exact(tolerance=1e-12, limit=2))(x, graph)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("weight", [1e-30, 1e-9, 1.0, 1e9])
+def test_weights_of_any_size_have_the_same_minimiser(dtype, weight):
+    graph, x = us.graph.ring(5).to(dtype), torch.ones(5, 1, dtype=dtype)
+    h = us.unroll(us.Fidelity(weight) + us.Smoothness(weight), us.Exact())(x, graph)
+    assert torch.allclose(h.float(), torch.ones(5, 1), atol=1e-2)
+
+
+def test_a_minimiser_that_no_number_can_hold_is_named():
+    graph, x = us.graph.ring(5), torch.full((5, 1), 3e38)
+    with pytest.raises(ValueError, match="float32 cannot hold it"):
+        us.minimise(us.Fidelity(1.0) + us.EdgeSmoothness(torch.ones(5)), x, graph)

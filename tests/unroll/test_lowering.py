@@ -107,6 +107,35 @@ class Sly(Rule):
         return (torch.tanh(h) if isinstance(h, torch.Tensor) else h,)
 
 
+class Bounded(Rule):
+    """Linear for all signals of ordinary size."""
+
+    def __init__(self, bound):
+        self.bound = bound
+
+    def advance(self, state, problem):
+        (h,) = state
+        h = h - problem.gradient(h) * 0.1
+        return (h.clamp(-self.bound, self.bound) if isinstance(h, torch.Tensor) else h,)
+
+
+class Small(Rule):
+    """Takes what is nearly nothing for nothing."""
+
+    def advance(self, state, problem):
+        (h,) = state
+        h = h - problem.gradient(h) * 0.1
+        return (torch.where(h.abs() > 1e-5, h, 0.0) if isinstance(h, torch.Tensor) else h,)
+
+
+class Counting(Rule):
+    """A step that depends on the graph."""
+
+    def advance(self, state, problem):
+        (h,) = state
+        return (h - problem.gradient(h) * (1 / problem.given.graph.nodes),)
+
+
 class Broken(Rule):
     def advance(self, state, problem):
         raise LookupError("no such thing")
@@ -124,8 +153,21 @@ class Buffered(Rule):
         return (h + v, v)
 
 
-LINEAR = [Descent(), Summing(), Restarting()]
-OTHERS = [Anderson(), Functional(), LateActivation(), Square(), Offset(), LineSearch(), Sly(), Buffered()]
+LINEAR = [Descent(), Summing(), Restarting(), Counting()]
+OTHERS = [
+    Anderson(),
+    Functional(),
+    LateActivation(),
+    Square(),
+    Offset(),
+    LineSearch(),
+    Sly(),
+    Buffered(),
+    Bounded(5),
+    Bounded(1000),
+    Bounded(1e7),
+    Small(),
+]
 
 
 def stepped(algorithm, x, graph, depth):
@@ -254,3 +296,53 @@ def test_starts_and_metrics_are_tried_as_they_are(start, metric, graph, x):
     nets = [us.unroll(objective, Restarting(), 6, start=start, adjoint=a).double() for a in (None, us.Stored())]
     assert isinstance(nets[0].adjoint, us.Polynomial)
     assert torch.allclose(nets[0](x, graph), nets[1](x, graph), atol=1e-10)
+
+
+def test_a_rule_that_looks_at_the_graph_is_asked_for_every_graph(graph, x):
+    net = us.unroll(OBJECTIVE, Counting(), depth=4)
+    net(torch.ones(4, 2, dtype=torch.float64), us.graph.ring(4).to(torch.float64))
+    assert torch.allclose(net(x, graph), stepped(Counting(), x, graph, 4), rtol=1e-10, atol=1e-12)
+
+
+def test_a_rule_whose_settings_change_is_asked_again(graph, x):
+    rule = Bounded(1.0)
+    rule.rate = 0.1
+
+    class Rated(Rule):
+        def advance(self, state, problem):
+            (h,) = state
+            return (h - problem.gradient(h) * rule.rate,)
+
+    net = us.unroll(OBJECTIVE, Rated(), depth=4)
+    before = net(x, graph)
+    rule.rate = 0.2
+    assert not torch.allclose(before, net(x, graph))
+
+
+def test_a_fixed_metric_stays_what_it_was(graph, x):
+    metric = torch.eye(x.shape[-1], dtype=torch.float64)
+    nets = [
+        us.unroll(us.Fidelity(0.3, metric=metric) + us.Smoothness(0.7), us.GradientDescent(0.5), 3, adjoint=adjoint)
+        for adjoint in (us.Polynomial(), us.Stored())
+    ]
+    before = [net(x, graph) for net in nets]
+    metric.mul_(2)
+    for net, was in zip(nets, before, strict=True):
+        assert torch.equal(net(x, graph), was)
+
+
+class Spoiling(us.SmoothTerm):
+    def value(self, h, given):
+        return h.square().sum((-2, -1))
+
+    def gradient(self, h, given):
+        return h.mul_(2)
+
+    def lipschitz(self, given):
+        return 2.0
+
+
+def test_a_term_that_writes_into_its_input_is_refused(graph, x):
+    net = us.unroll(us.Fidelity(0.3) + Spoiling(), us.GradientDescent(0.1), 2)
+    with pytest.raises(us.Refusal, match="writes into"):
+        net(x.clone(), graph)

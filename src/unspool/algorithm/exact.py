@@ -19,7 +19,7 @@ from unspool.algorithm.optimality import (
 )
 from unspool.algorithm.root import Equation, attach
 from unspool.algorithm.solvers import Effort, Solution, accelerate, solve_fixed_point, solve_linear, solve_quadratic
-from unspool.graph import Graph, check_input
+from unspool.graph import Graph, check_input, check_output
 from unspool.objective import (
     INITIAL,
     Given,
@@ -115,6 +115,7 @@ def find_minimiser(
     check_fit(Exact(tolerance, limit), objective)
     effort = Effort.of(tolerance, limit, x.dtype)
     found = solve(Problem(objective, Given(x, graph, values)), x, effort)
+    check_output(found.h, None)
     effort.hand_in(found.report, x.dtype)
     return found
 

@@ -31,9 +31,14 @@ def check_input(x: Any, graph: Any) -> None:
         raise ValueError(f"x is {place}: signals must be finite; fill or drop it")
 
 
-def check_output(h: Tensor, depth: int) -> Tensor:
-    """Refuse a signal that grew beyond all numbers in so many layers; the signal itself where it did not."""
+def check_output(h: Tensor, depth: int | None) -> Tensor:
+    """Refuse a signal that grew beyond all numbers in so many layers, or as a minimiser; the signal itself where it did not."""
     if (place := _not_finite(h)) is not None:
+        if depth is None:
+            name = str(h.dtype).removeprefix("torch.")
+            raise ValueError(
+                f"the minimiser is {place}: {name} cannot hold it; scale X or the weights, or compute in float64"
+            )
         raise ValueError(
             f"the signal is {place} after {depth} layer{'s'[: depth > 1]}: the layers make it grow without end; take a smaller "
             "step (gradient steps settle below 2/L), or check what was learnt"

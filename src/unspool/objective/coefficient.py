@@ -114,13 +114,11 @@ class Fixed(Coefficient):
             raise TypeError(
                 "a coefficient is a tensor that requires gradients, which a fixed value would lose; use Learnable(tensor)"
             )
-        bad = (
-            not math.isfinite(self.value)
-            if not isinstance(self.value, Tensor)
-            else not bool(torch.isfinite(self.value).all())
-        )
-        if bad:
+        finite = torch.isfinite(self.value).all() if isinstance(self.value, Tensor) else math.isfinite(self.value)
+        if not bool(finite):
             raise ValueError(f"a coefficient is {self.value}: coefficients must be finite numbers")
+        if isinstance(self.value, Tensor):  # fixed means fixed, whatever becomes of the caller's tensor
+            object.__setattr__(self, "value", self.value.clone())
 
     def evaluate(self, values: Values) -> Map:
         """The value itself."""

@@ -102,4 +102,5 @@ def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
         raise Refusal(
             "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
         )
-    return shifted_solve(operator, problem.given.x * -given, p, pull, how.tolerance)
+    # Divided by p, so that weights of any size stay within the range of half precision.
+    return shifted_solve(operator, problem.given.x * (-given / p), 1.0, pull / p, how.tolerance)

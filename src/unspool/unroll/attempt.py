@@ -19,6 +19,9 @@ from unspool.refusal import Refusal
 from unspool.unroll.lower import HopPolynomial, LinearProblem, lower
 from unspool.unroll.start import From, Start, Zero
 
+#: Sizes of the signals on which a user's rule is tried: bounds that ordinary numbers never meet shall be met here.
+_SCALES = (1.0, 1e-6, 1e6, 1e12)
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -87,7 +90,21 @@ def _tried(
     if basis is Basis.POWERS and any(float(hops.abs().sum(0).max()) > 100 for hops in parts.values()):
         basis = Basis.CHEBYSHEV  # steps that are unstable each, and perhaps stable together
         parts = _lowered(algorithm, objective, depth, values, start, basis)
-    graph, (x, other) = _small(), _signals(objective, algorithm)
+    for scale in _SCALES:
+        gap = _gap(algorithm, objective, depth, values, start, basis, parts, scale)
+        if not gap < 1e-6:  # also where numbers have run out of range
+            return Attempt(
+                reason=f"cannot lower: {algorithm.name}.advance takes other steps on numbers than on polynomials (they differ by {gap:.1e}); use adjoint=Stored()"
+            )
+    return Attempt(basis)
+
+
+def _gap(
+    algorithm: Algorithm, objective: Objective, depth: int, values: Callable[[int], Values], start: Start,
+    basis: Basis, parts: dict[str, Tensor], scale: float,
+) -> float:  # fmt: skip
+    """How far the lowered network is from its steps, on random signals of some size."""
+    graph, (x, other) = _small(), _signals(objective, algorithm) * scale
     begin = torch.zeros_like(x) if isinstance(start, Zero) else other if isinstance(start, From) else x
     state, size = algorithm.begin(begin.clone()), float(torch.linalg.vector_norm(x))
     for k in range(1, depth + 1):
@@ -95,12 +112,7 @@ def _tried(
         size = max(size, float(torch.linalg.vector_norm(state[0])))
     sources = {"x": x, "start": other}
     short = [propagate(graph.require_laplacian(), sources[s], hops, basis) for s, hops in parts.items()]
-    gap = float(torch.linalg.vector_norm(sum(short, torch.zeros_like(x)) - state[0])) / size
-    if not gap < 1e-6:  # also where numbers have run out of range
-        return Attempt(
-            reason=f"cannot lower: {algorithm.name}.advance takes other steps on numbers than on polynomials (they differ by {gap:.1e}); use adjoint=Stored()"
-        )
-    return Attempt(basis)
+    return float(torch.linalg.vector_norm(sum(short, torch.zeros_like(x)) - state[0])) / size
 
 
 def _lowered(

@@ -21,6 +21,7 @@ class HopNetwork(nn.Module):
 
     Args:
         hops: where training starts: shape (K+1,) for numbers, (K+1, features) for diagonals, (K+1, features, out) for matrices.
+            Kept in torch's default dtype, as all weights are; ``torch.set_default_dtype(torch.float64)`` keeps more digits.
 
     Example:
         >>> import torch, unspool as us

@@ -139,7 +139,15 @@ class Unrolled(nn.Module):
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """H⁽ᴷ⁾ for signals X of shape (..., nodes, features); refused, on the CPU, where it grew beyond all numbers."""
         check_input(x, graph)
-        return check_output(self._output(x, graph), self.depth)
+        watched = not (torch.compiler.is_compiling() or x.is_inference())
+        before = x._version if watched else 0
+        output = check_output(self._output(x, graph), None if isinstance(self.adjoint, Implicit) else self.depth)
+        if watched and x._version != before:
+            raise Refusal(
+                f"a term of {self.objective} writes into the tensors that it is given, so X is not what it was; "
+                "compute without in-place operations"
+            )
+        return output
 
     def _output(self, x: Tensor, graph: Graph) -> Tensor:
         if isinstance(self.adjoint, Polynomial):
@@ -283,7 +291,9 @@ class Unrolled(nn.Module):
                 f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()"
             )
         key = (like.dtype, like.device, graph.scale, self._basis)
-        remember = not self._names and self._plain_terms and not torch.compiler.is_compiling()
+        # A user's rule may look at the graph, the input or whatever else, so it is asked each time.
+        plain = self._plain_terms and shipped(self.algorithm)
+        remember = not self._names and plain and not torch.compiler.is_compiling()
         if remember:
             if key not in self._constant:
                 # Trap: tensors made in inference mode could not take part in training later.
