@@ -74,11 +74,10 @@ def read_back_hops(hops: Tensor, *, basis: Basis = Basis.POWERS, symmetric: bool
             "they cancel; read fewer hops, or a network whose coefficients are of one size"
         )
     factor = _map(total)
-    notes = (
-        [note]
-        if _is_one(total)
-        else [f"after factoring the sum S = {show(factor)} of the hop coefficients into p_pos", note]
-    )
+    shown = show(factor) if total.ndim or show(factor) != "1" else f"{float(total):.9g}"  # nearly one is not one
+    notes = [note]
+    if not _is_one(total):
+        notes = [f"after factoring the sum S = {shown} of the hop coefficients into p_pos", note]
     return ReadBack(_layers(keep, hop), factor, "; ".join(n for n in notes if n), error)
 
 
