@@ -35,10 +35,15 @@ FILES = {
         import torch
 
         import importlib
+        import operator
+        import sys
 
         import chosen
         import constants
+        import handed
         import helpers
+        import kit.found
+        import making
         import unspool as us
         from constants import FLOOR
 
@@ -79,6 +84,17 @@ FILES = {
                 return (h - self.step_size(problem) * problem.gradient(h),)
 
 
+        def ask(module):
+            return module.asked()
+
+
+        def given():
+            return handed
+
+
+        READ = operator.attrgetter("read")
+
+
         def twice(x):
             """Two times."""
             return 2 * x
@@ -98,7 +114,15 @@ FILES = {
                 return self.chosen("soft" + str(self.in_features), 4 * self.out_features) * self.plain(x, graph, edge_weight, late)
 
             def chosen(self, name, number):
-                return getattr(chosen, name[:4])(number) + importlib.import_module("plugin").MORE
+                return getattr(chosen, name[:4])(number) + importlib.import_module("plugin").MORE + self.late() + self.listed()
+
+            def late(self):
+                from kit import tools
+
+                return tools.SHIFT + ask(handed) + READ(handed) + making.anything
+
+            def listed(self):
+                return sys.modules["kit.found"].FOUND + given().BACK
 
             def plain(self, x, graph, edge_weight, late):
                 bent = helpers.bend(twice(super().forward(x, graph, edge_weight)))
@@ -126,6 +150,27 @@ FILES = {
     "constants.py": "FLOOR = 4\nSMOOTH = 0.7\nOTHER = 1\n",
     "chosen.py": "import threading\n\nLOCK = threading.Lock()\n\n\ndef soft(x):\n    return x + 1\n",
     "plugin.py": "MORE = 0\n",
+    "kit/__init__.py": "",
+    "kit/tools.py": "SHIFT = 0\n",
+    "kit/found.py": "FOUND = 0\n",
+    "handed.py": """
+        BACK = 0
+        START = 0
+        read = 0
+
+
+        def asked():
+            return START
+    """,
+    "making.py": """
+        STEP = 1
+
+
+        def __getattr__(name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return STEP
+    """,
     "lazy.py": "FACTOR = 1.0\n\n\ndef late(x):\n    return FACTOR * x\n",
 }  # fmt: skip
 
@@ -146,6 +191,12 @@ CHANGES = {
     "a constant behind a function of another module": ("helpers.py", "SLOPE = 3.0", "SLOPE = 2.0"),
     "a function that is looked up by a word made up": ("chosen.py", "x + 1", "x - 1"),
     "a constant of a module that is imported by a word": ("plugin.py", "MORE = 0", "MORE = 1"),
+    "a constant of a module of a package that is imported late": ("kit/tools.py", "SHIFT = 0", "SHIFT = 1"),
+    "a constant of a module that is looked up in sys.modules": ("kit/found.py", "FOUND = 0", "FOUND = 1"),
+    "a constant behind a module that is handed to a function": ("handed.py", "START = 0", "START = 1"),
+    "a constant of a module that a function gives back": ("handed.py", "BACK = 0", "BACK = 1"),
+    "a constant that a kept attrgetter reads": ("handed.py", "read = 0", "read = 1"),
+    "what a module makes when it is asked": ("making.py", "STEP = 1", "STEP = 2"),
     "a constant of a module that is imported late": ("lazy.py", "FACTOR = 1.0", "FACTOR = 2.0"),
 }
 #: The same, and the model stays what it is.
@@ -170,6 +221,7 @@ def written(folder, change=None):
         text = textwrap.dedent(given).lstrip()
         file, old, new = (name, "", "") if change is None else change
         assert file != name or old in text
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text.replace(old, new) if old and file == name else text, encoding="utf-8")
     return folder
 
@@ -211,6 +263,13 @@ def test_a_key_is_the_same_however_python_was_started(fresh, tmp_path):
     path = os.pathsep.join([str(script.parent), os.environ.get("PYTHONPATH", "")])
     told = outcome([sys.executable, "-m", "own_model"], cwd=tmp_path, PYTHONHASHSEED="2", PYTHONPATH=path)
     assert told == keys["as it is"]
+
+
+def test_modules_that_answer_to_every_name_are_the_users(monkeypatch):
+    module = types.ModuleType("answering_to_all")
+    module.__getattr__ = lambda name: 1
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert identity.foreign(module.__name__) is None
 
 
 # -- laws, in one process ----------------------------------------------------------------------------------------------
@@ -615,6 +674,71 @@ HIDDEN = {
         class Mine(nn.Linear):
             def forward(self, x, graph): return HELD.b * x
     """,
+    "the type that an implementation is for": """
+        @functools.singledispatch
+        def f(x): return x
+        @f.register([int, torch.Tensor][{} - 2])
+        def _(x): return 2 * x
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return f(x)
+    """,
+    "the annotation that an implementation is for": """
+        @functools.singledispatch
+        def f(x): return x
+        @f.register
+        def _(x: [int, torch.Tensor][{} - 2]): return 2 * x
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return f(x)
+    """,
+    "the type that a method is for": """
+        class Mine(nn.Linear):
+            @functools.singledispatchmethod
+            def f(self, x): return x
+            @f.register([int, torch.Tensor][{} - 2])
+            def _(self, x): return 2 * x
+    """,
+    "a dataclass that a function makes": """
+        Held = dataclasses.make_dataclass("Held", [("gain", int, {})])
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Held().gain * x
+    """,
+    "a factory of a dataclass that a function makes": """
+        Held = dataclasses.make_dataclass("Held", [("gain", list, dataclasses.field(default_factory=lambda: [{}]))])
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Held().gain[0] * x
+    """,
+    "a class that a function makes": """
+        Held = types.new_class("Held", (), dict(), lambda body: body.update(gain={}))
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Held.gain * x
+    """,
+    "a class that a metaclass makes": """
+        Held = abc.ABCMeta("Held", (), dict(gain={}))
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Held.gain * x
+    """,
+    "what a field of a dataclass says": """
+        @dataclasses.dataclass
+        class Held:
+            gain: int = dataclasses.field(default=1, metadata=dict(k={}))
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return dataclasses.fields(Held)[0].metadata["k"] * x
+    """,
+    "a flag without a name": """
+        class Kind(enum.IntFlag):
+            A = 1
+        kind = Kind(2 ** {})
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return int(kind) * x
+    """,
+    "an attribute of a choice": """
+        K = {}
+        class Kind(Enum):
+            A = 1
+            def __init__(self, value): self.gain = K * value
+        class Mine(nn.Linear):
+            def forward(self, x, graph): return Kind.A.gain * x
+    """,
     "an exception": """
         class Mine(nn.Linear):
             def forward(self, x, graph):
@@ -624,10 +748,86 @@ HIDDEN = {
 }  # fmt: skip
 
 
+#: What stands in the body of an enum, and what it is asked for.
+IN_AN_ENUM = {
+    "a cached property": ("@functools.cached_property\n    def gain(self): return {}", "Kind.A.gain"),
+    "a descriptor": ("gain = Fixed()", "Kind.A.gain"),
+    "a private name": ("__gain = {}", "Kind._Kind__gain"),
+    "what is not a member": ("gain = enum.nonmember({})", "Kind.gain"),
+    "a partial method": ("def f(self, k): return k\n    gain = functools.partialmethod(f, {})", "Kind.A.gain()"),
+    "a method": ("def gain(self): return {}", "Kind.A.gain()"),
+}
+HIDDEN |= {
+    f"{name} of an enum": f"""
+class Fixed:
+    def __get__(self, thing, kind=None): return {{}}
+class Kind(Enum):
+    A = 1
+    {text}
+class Mine(nn.Linear):
+    def forward(self, x, graph): return {asked} * x
+"""
+    for name, (text, asked) in IN_AN_ENUM.items()
+}
+HIDDEN |= {
+    f"a subclass of {kind}": f"""
+class Own({kind}):
+    def __get__(self, thing, owner=None): return lambda *a: {{}}
+class Mine(nn.Linear):
+    gain = Own(lambda *a: 1)
+"""
+    for kind in ("property", "functools.cached_property", "staticmethod", "classmethod")
+}
+HIDDEN |= {
+    f"an attribute of a subclass of {kind}": f"""
+class Own({kind}): ...
+class Mine(nn.Linear):
+    gain = Own(lambda *a: 1)
+vars(Mine)["gain"].scale = {{}}
+"""
+    for kind in ("property", "functools.cached_property", "staticmethod", "classmethod")
+}
+#: Values that are more than their entries.
+HIDDEN |= {
+    f"{name}, kept as a constant": f"""
+class Array(np.ndarray):
+    def gain(self): return {{}}
+class Own(torch.Tensor):
+    def gain(self): return {{}}
+def with_gain(thing):
+    thing.gain = {{}}
+    return thing
+def with_hook(thing):
+    thing.register_hook(lambda g: {{}} * g)
+    return thing
+HELD = {text}
+class Mine(nn.Linear):
+    def forward(self, x, graph): return HELD
+"""
+    for name, text in {
+        "a mask": "np.ma.array([1.0, 2.0], mask=[{} == 2, False])",
+        "a value to fill with": "np.ma.array([1.0, 2.0], mask=[True, False], fill_value={})",
+        "a mask that is hard": "np.ma.array([1.0, 2.0], mask=[True, False], hard_mask={} == 2)",
+        "names of records": "np.array([(1, 2)], dtype=[[('a', 'i4'), ('b', 'i4')], [('b', 'i4'), ('a', 'i4')]][{} - 2])",
+        "types of records": "np.zeros(1, dtype=[('a', ['i4', 'f4'][{} - 2])])",
+        "a matrix": "np.ones((1, 2)).view([np.matrix, np.ndarray][{} - 2])",
+        "a class of arrays": "np.zeros(3).view(Array)",
+        "an attribute of an array": "with_gain(np.zeros(3).view(type('Plain', (np.ndarray,), dict())))",
+        "a function made into a ufunc": "np.frompyfunc(lambda x: {} * x, 1, 1)",
+        "an attribute of a tensor": "with_gain(torch.ones(1))",
+        "an attribute of a parameter": "with_gain(nn.Parameter(torch.ones(1)))",
+        "a class of tensors": "torch.ones(1).as_subclass(Own)",
+        "a hook of a parameter": "with_hook(nn.Parameter(torch.ones(1)))",
+        "axes of a vmap": "torch.vmap(lambda a, b: a @ b, in_dims=(0, {} - 2))",
+        "arguments of a gradient": "torch.func.grad(lambda a, b: (a * a * b).sum(), argnums=({} - 2,))",
+    }.items()
+}
+
+
 @pytest.mark.parametrize("place", HIDDEN)
 def test_a_number_counts_wherever_it_hides(place):
-    text = "import collections, functools, torch\nfrom enum import Enum\nfrom torch import nn\n" + textwrap.dedent(
-        HIDDEN[place]
-    )
+    modules = "abc, collections, dataclasses, enum, functools, torch, types"
+    head = f"import {modules}\nimport numpy as np\nfrom enum import Enum\nfrom torch import nn\n"
+    text = head + textwrap.dedent(HIDDEN[place])
     two, same, three = (Trial(loaded(text.replace("{}", str(k)))).key("") for k in (2, 2, 3))
     assert two == same != three

@@ -34,13 +34,13 @@ class Body:
         digest: of its instructions, those of functions inside it included.
         names: global names that it reads.
         attributes: names of attributes that it reads, and its words, which may become such names.
-        imports: modules that it imports, each with its level (the dots before a relative name).
+        imports: modules that it imports, each with its level (the dots before a relative name) and the names that are taken from it.
     """
 
     digest: str
     names: frozenset[str]
     attributes: frozenset[str]
-    imports: frozenset[tuple[str, int]]
+    imports: frozenset[tuple[str, int, tuple[str, ...]]]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -59,7 +59,7 @@ def body(code: CodeType) -> Body:
     laid_out = _laid_out(code)
     names: set[str] = set()
     attributes: set[str] = set()
-    imports: set[tuple[str, int]] = set()
+    imports: set[tuple[str, int, tuple[str, ...]]] = set()
     lines = [repr(_shape(laid_out))]
     steps = _steps(laid_out)
     places = [step.offset for step in steps]
@@ -69,8 +69,8 @@ def body(code: CodeType) -> Body:
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"):
             attributes.add(step.argval)
         elif step.opname == "IMPORT_NAME":
-            level = steps[k - 2].argval if k >= 2 else 0
-            imports.add((step.argval, level if isinstance(level, int) else 0))
+            level, taken = (before.argval for before in steps[k - 2 : k])
+            imports.add((step.argval, level, taken or ()))
         lines.append(f"{step.opname} {constant(_meant(step, laid_out, places))}")
     for inner in _constants(steps, laid_out):
         if isinstance(inner, CodeType):

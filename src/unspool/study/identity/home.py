@@ -35,6 +35,27 @@ def foreign(module: Any) -> str | None:
     return _installed(top)
 
 
+def is_made_elsewhere(kind: type) -> bool:
+    """Whether a class only seems to be of Python's library: what ``make_dataclass`` and ``types.new_class`` make says so of itself.
+
+    Example:
+        >>> import dataclasses
+        >>> is_made_elsewhere(type("Mine", (), {"__module__": "types"})), is_made_elsewhere(dataclasses.Field)
+        (True, False)
+    """
+    heap = bool(kind.__flags__ & 1 << 9)  # those of compiled code are not always to be found under their names
+    if (
+        not heap
+        or str(kind.__module__).partition(".")[0] not in sys.stdlib_module_names
+        or "<locals>" in kind.__qualname__
+    ):
+        return False
+    held: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        held = getattr(held, name, None)
+    return held is not kind
+
+
 def is_own(module: str) -> bool:
     """Whether a module that need not be loaded yet is the user's own.
 
@@ -81,7 +102,8 @@ def _installed(top: str) -> str | None:
 def _place(top: str) -> Path | None:
     held = sys.modules.get(top)
     if isinstance(held, ModuleType):
-        found = [getattr(held, "__file__", None), *getattr(held, "__path__", ())]
+        # Trap: a module may have a __getattr__ that answers to every name.
+        found = [vars(held).get("__file__"), *vars(held).get("__path__", ())]
     else:
         try:
             spec = importlib.util.find_spec(top)

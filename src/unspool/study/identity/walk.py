@@ -7,20 +7,17 @@ attributes and bases; of objects, their class and state, as ``pickle`` would tak
 from __future__ import annotations
 
 import builtins
-import copyreg
-import functools
 import hashlib
 import importlib
 import importlib.util
 import logging
 import sys
 import types
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, Flag
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +27,14 @@ from torch import Tensor, nn
 from torch._ops import OpOverload, OpOverloadPacket
 
 from unspool.refusal import Refusal
+from unspool.study.identity import contents
 from unspool.study.identity.bytecode import body
-from unspool.study.identity.home import foreign, is_own
+from unspool.study.identity.home import foreign, is_made_elsewhere, is_own
 from unspool.study.identity.parts import cells, numbered, ordered, room, without_caches
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
-#: What Python notes down about classes and modules, beside what people write into them.
-_NOTES = frozenset({
-    "__abstractmethods__", "__builtins__", "__cached__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__",
-    "__file__", "__firstlineno__", "__loader__", "__module__", "__name__", "__orig_bases__", "__package__", "__parameters__",
-    "__path__", "__qualname__", "__spec__", "__static_attributes__", "__weakref__", "_abc_impl",
-})  # fmt: skip
 #: Who calls these may look up names in modules by words that are made while the code runs.
-_BY_NAME = frozenset({"getattr", "vars", "__dict__", "__getattribute__", "import_module", "__import__"})
-_DESCRIPTORS = (
-    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
-    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
-)  # fmt: skip
+_BY_NAME = frozenset({"getattr", "vars", "__dict__", "__getattribute__", "import_module", "__import__", "run_module"})
 
 
 def digest(thing: Any, name: str) -> str:
@@ -106,6 +94,8 @@ class _Walk:
         self._hash, self._drawn = hashlib.sha256(), drawn
         self._seen = seen  # with the things themselves: an id may be used again when its thing is gone
         self._modules: set[tuple[int, frozenset[str]]] = set()
+        self._named: dict[int, tuple[types.ModuleType, list[str], set[str]]] = {}  # with what was asked of each
+        self._words: set[str] = set()  # all that some code may ask of a module that it is handed
         self._path = path
         self._later: deque[tuple[list[str], bool, Any]] = deque()
         self._perhaps = False  # whether all of this is only looked at because it might be meant
@@ -118,10 +108,23 @@ class _Walk:
     def begin(self, name: str, thing: Any) -> None:
         """Take a thing, and then all code that came up: one after the other, as calls reach deeper than Python's own stack."""
         self.visit(name, thing)
-        while self._later:
-            self._path, self._perhaps, code = self._later.popleft()
-            self.say("code", self._seen[id(code)][0])
-            self.take_new(code)
+        while self._later or self._asks():
+            if self._later:
+                self._path, self._perhaps, code = self._later.popleft()
+                self.say("code", self._seen[id(code)][0])
+                self.take_new(code)
+
+    def _asks(self) -> bool:
+        """Take what any code that was seen may ask of any module: modules are handed about. Whether there was any such thing."""
+        before, self._perhaps, found = self._perhaps, True, False
+        for module, path, asked in list(self._named.values()):
+            names = sorted((self._words & set(vars(module))) - asked - contents.NOTES)
+            asked.update(names)
+            self._path, found = list(path), found or bool(names)
+            for name in names:
+                self._global(name, vars(module)[name], frozenset(), wide=False)
+        self._perhaps = before
+        return found
 
     def say(self, *words: Any) -> None:
         self._hash.update(repr(words).encode("utf-8", "surrogatepass") + b"\n")
@@ -141,6 +144,7 @@ class _Walk:
 
     def take(self, thing: Any) -> None:
         if type(thing) in _PLAIN:
+            self._words.update(contents.words(thing) if isinstance(thing, str) else ())
             return self.say(type(thing).__name__, repr(thing))
         # Trap: equal tuples may be one object or two, depending on whether Python compiled a file or found it compiled.
         if type(thing) is tuple:
@@ -161,6 +165,7 @@ class _Walk:
         other._perhaps = self._perhaps
         other.begin("member", thing)
         self.own |= other.own
+        self._words |= other._words
         return other.digest
 
     def take_new(self, thing: Any) -> None:
@@ -187,14 +192,16 @@ class _Walk:
         self.visit_all("attributes", ordered(vars(function)))
         self.visit_all("cells", zip(function.__code__.co_freevars, cells(function), strict=True))
         self.say("globals", len(read.names))
-        wide = bool(_BY_NAME & (read.names | read.attributes))
+        self._words.update(*map(contents.words, read.attributes))
+        said = read.names | read.attributes
+        wide = bool(_BY_NAME & said) or said >= {"sys", "modules"}
         for name in sorted(read.names):
-            if name in scope and name not in _NOTES:
+            if name in scope and name not in contents.NOTES:
                 self._global(name, scope[name], read.attributes, wide)
             else:
                 self.say("built in" if hasattr(builtins, name) else "unknown", name)
-        for name, level in sorted(read.imports):
-            self._import(name, level, scope, read.attributes, wide)
+        for name, level, taken in sorted(read.imports):
+            self._import(name, level, scope, read.attributes, wide, taken)
         for word in sorted(read.attributes) if wide else ():
             if word.replace(".", "").isidentifier() and is_own(word):
                 self._import(word, 0, scope, read.attributes, wide)
@@ -211,11 +218,13 @@ class _Walk:
     def _might_mean(self, scope: Mapping[str, Any], known: frozenset[str], attributes: frozenset[str]) -> None:
         """All names that some code may look up by a word that it makes while it runs; what cannot be compared is left out there."""
         before, self._perhaps = self._perhaps, True
-        for name in sorted(set(scope) - known - _NOTES):
+        for name in sorted(set(scope) - known - contents.NOTES):
             self._global(name, scope[name], attributes, wide=False)
         self._perhaps = before
 
-    def _import(self, name: str, level: int, scope: Mapping[str, Any], attributes: frozenset[str], wide: bool) -> None:
+    def _import(
+        self, name: str, level: int, scope: Mapping[str, Any], attributes: frozenset[str], wide: bool, taken: tuple[str, ...] = ()
+    ) -> None:  # fmt: skip
         """What a function imports when it runs."""
         self.say("import", name.rpartition(".")[2])
         found: Any = None
@@ -223,6 +232,10 @@ class _Walk:
         with suppress(Exception):
             full = importlib.util.resolve_name("." * level + name, scope.get("__package__"))
             found = importlib.import_module(full) if is_own(full) else None
+            for part in taken if found is not None else ():
+                if part not in vars(found):  # a module of a package, which is there once it was imported
+                    with suppress(Exception):
+                        importlib.import_module(f"{full}.{part}")
         if found is not None:
             self._global(name, found, attributes, wide)
 
@@ -235,7 +248,9 @@ class _Walk:
             return self.say("module again")
         self._modules.add((id(module), names))
         held = vars(module)
-        wanted = sorted(name for name in names if name in held and name not in _NOTES)
+        # What the module itself answers to names that it does not have.
+        wanted = sorted(name for name in names | {"__getattr__"} if name in held and name not in contents.NOTES)
+        self._named.setdefault(id(module), (module, list(self._path), set()))[2].update(wanted)
         self.say("own module", len(wanted))
         for name in wanted:
             self._global(name, held[name], names, wide)
@@ -248,8 +263,10 @@ class _Walk:
         inner, registry = getattr(thing, "__wrapped__", None), getattr(thing, "registry", None)
         inside = cells(thing) if isinstance(thing, types.FunctionType) else []
         held = [("wrapped", inner)] if inner is not None else [("cell", cell) for cell in inside if callable(cell)]
-        held += [("registry", list(registry.values()))] if isinstance(registry, Mapping) else []
-        self.visit_all("wraps", [*held, *(("cell", cell) for cell in inside if type(cell) in _PLAIN)])
+        if isinstance(registry, types.MappingProxyType):
+            # Trap: among the cells of a singledispatch is a count of classes that this process has registered anywhere.
+            inside, held = [], [*held, ("registry", dict(registry))]
+        self.visit_all("wraps", [*held, *(("cell", cell) for cell in inside if type(cell) in (*_PLAIN, tuple))])
 
     def take_built_in(self, thing: Any) -> None:
         owner, module = getattr(thing, "__self__", None), getattr(thing, "__module__", None)
@@ -264,21 +281,23 @@ class _Walk:
 
     def take_class(self, kind: type) -> None:
         package = foreign(kind.__module__)
-        if package is not None:
+        if package is not None and not is_made_elsewhere(kind):
             return self.say("class", package, room(package, kind.__module__), kind.__qualname__)
         self.own = True
         self.say("own class", kind.__qualname__)
         self.visit_all("bases", numbered((*kind.__bases__, type(kind))))
-        held = {name: value for name, value in vars(kind).items() if name not in _NOTES}
         if issubclass(kind, Enum):
-            self.visit_all("choices", [(name, choice.value) for name, choice in kind.__members__.items()])
-            held = {name: value for name, value in held.items() if isinstance(value, _METHODS)}
-        return self.visit_all("attributes", ordered(held))
+            self.visit_all("choices", contents.members(kind))
+        self.visit_all("fields", contents.fields(kind))
+        return self.visit_all("attributes", ordered(contents.written(kind)))
 
     # -- values --------------------------------------------------------------------------------------------------------
 
     def take_tensor(self, tensor: Tensor) -> None:
         self.say("tensor", type(tensor).__name__, str(tensor.dtype), tuple(tensor.shape), str(tensor.layout), tensor.requires_grad)  # fmt: skip
+        if foreign(type(tensor).__module__) is None:
+            self.visit("class", type(tensor))
+        self.visit_all("attributes", contents.beside_values(tensor).items())
         if id(tensor) in self._drawn:
             return self.say("drawn")
         held = tensor.detach()
@@ -293,7 +312,8 @@ class _Walk:
 
     def take_array(self, given: np.ndarray[Any, Any] | np.generic) -> None:
         array = np.asarray(given)
-        self.say("array", array.dtype.str, array.shape)
+        self.say("array", contents.array_type(array), array.shape)
+        self.visit_all("beside", contents.beside_entries(given))
         if array.dtype.hasobject:
             return self.visit("entries", array.tolist())
         return self.say(hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest())
@@ -315,29 +335,30 @@ class _Walk:
         return self.visit_all("dictionary", numbered([part for pair in held.items() for part in pair]))
 
     def take_choice(self, choice: Enum) -> None:
-        self.visit_all("choice", [("class", type(choice)), ("name", choice.name)])
+        value = [("value", choice.value)] if isinstance(choice, Flag) else []  # not all of these have names
+        self.visit_all("choice", [("class", type(choice)), ("name", choice.name), *value])
 
     def take_parts(self, thing: Any) -> None:
         """Methods and descriptors, by what they are made of."""
-        names = next(names for kind, names in _PARTS.items() if isinstance(thing, kind))
-        self.visit_all(type(thing).__name__, [(name, getattr(thing, name)) for name in names])
+        names = next(names for kind, names in contents.DESCRIPTORS.items() if isinstance(thing, kind))
+        self.visit_all(
+            type(thing).__name__, [*((name, getattr(thing, name)) for name in names), *contents.of_descriptor(thing)]
+        )
+
+    def take_ufunc(self, ufunc: np.ufunc) -> None:
+        self.visit_all("ufunc", [("name", ufunc.__name__), *numbered(contents.inside_ufunc(ufunc))])
 
     def take_named(self, thing: Any) -> None:
         """What is known to its library by its name: layouts of torch, loggers."""
         self.say(type(thing).__name__, "" if isinstance(thing, logging.Logger) else str(thing))
 
     def take_state(self, thing: Any) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                registered = copyreg.dispatch_table.get(type(thing))
-                reduced = thing.__reduce_ex__(4) if registered is None else registered(thing)
-        except Exception:  # open files, locks, generators: pickle has no common error
+        reduced = contents.reduced(thing)
+        if reduced is None:
             return self._refuse(thing)
         if isinstance(reduced, str):
             return self.visit_all("named", [("class", type(thing)), ("name", reduced)])
-        parts: list[Any] = [*reduced, None, None, None]
-        maker, given, state, items, pairs = parts[:5]
+        maker, given, state, items, pairs = reduced
         self.visit_all("object", [("class", type(thing)), ("maker", maker), ("given", given)])
         if isinstance(state, dict):
             self.visit_all("state", ordered(without_caches(thing, state)))
@@ -356,21 +377,17 @@ class _Walk:
         ) from None
 
 
-_METHODS = (types.FunctionType, classmethod, staticmethod, property)
-_PARTS: dict[type, tuple[str, ...]] = {
-    types.MethodType: ("__self__", "__func__"), classmethod: ("__func__",), staticmethod: ("__func__",),
-    property: ("fget", "fset", "fdel"), functools.cached_property: ("func",),
-}  # fmt: skip
 #: How each kind of thing is taken, the first that fits.
 _WAYS: tuple[tuple[Any, Callable[[_Walk, Any], None]], ...] = (
     (type, _Walk.take_class),
     (types.FunctionType, _Walk.take_function),
     (types.ModuleType, lambda walk, module: walk.take_module(module, frozenset(vars(module)))),
-    (_DESCRIPTORS, _Walk.take_built_in),
-    (tuple(_PARTS), _Walk.take_parts),
+    (contents.COMPILED, _Walk.take_built_in),
+    (tuple(contents.DESCRIPTORS), _Walk.take_parts),
     (Enum, _Walk.take_choice),
     (Tensor, _Walk.take_tensor),
     ((np.ndarray, np.generic), _Walk.take_array),
+    (np.ufunc, _Walk.take_ufunc),
     (nn.Module, _Walk.take_network),
     (list, _Walk.take_list),
     ((dict, types.MappingProxyType), _Walk.take_dictionary),
