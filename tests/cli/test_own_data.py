@@ -6,12 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 import unspool as us
 from cli.people import ask, card, cells, history, own, same, train, write_people
 from unspool import datasets
 from unspool import train as training
 from unspool.cli import seed as one_seed
+from unspool.cli.main import cli
 from unspool.cli.spectrum import read_graph
 from unspool.models.folder import load_folder
 
@@ -38,6 +40,30 @@ def read(folder, **how):
 def output(place, data, seed=0):
     with torch.no_grad():
         return load_folder(place / f"seed{seed}")[0](data.features, data.graph).double()
+
+
+# -- what is said beforehand -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["train", "study run"])
+def test_columns_that_are_features_are_named(folder, tmp_path, command):
+    """So that a number to predict which went in as a feature is seen."""
+    said = ask(*command.split(), "GCN", "--epochs", 2, "--seeds", 1, "--out", tmp_path / "out", *own(folder, *CLASSES))
+    assert "\nfeatures: a, b, c\n" in said
+
+
+@pytest.mark.parametrize(("more", "words"), [((), "decay 0.0005"), (("--decay", "0.01"), "decay 0.01")])
+def test_the_decay_is_said(folder, tmp_path, more, words):
+    said = train(tmp_path, *own(folder, *CLASSES), *more, epochs=2, quiet=False)
+    assert words in next(line for line in said.splitlines() if line.startswith("GCN, preset"))
+
+
+def test_two_answers_are_refused(folder, tmp_path):
+    done = CliRunner().invoke(
+        cli, ["train", "GCN", "--out", str(tmp_path), *own(folder, *CLASSES, "--target-column", "price")]
+    )
+    assert done.exit_code != 0
+    assert all(part in str(done.exception) for part in ("--label-column", "'team'", "--target-column", "'price'"))
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------

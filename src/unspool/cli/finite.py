@@ -1,4 +1,4 @@
-"""Numbers that are typed: finite, and in a range."""
+"""Numbers that are typed: read as those in files, finite, and in a range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,69 @@ from typing import Any
 import click
 
 
-class Finite(click.FloatRange):
+def plain(text: str) -> str:
+    """A number as text, unless it is one for Python alone, which reads 10 in 1_0 and 3 in ٣.
+
+    Example:
+        >>> float(plain("1e-3"))
+        0.001
+        >>> int(plain("1_0"))
+        Traceback (most recent call last):
+            ...
+        ValueError: 1_0 is not a plain number
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text} is not a plain number")
+    return text
+
+
+def _check_plain(
+    kind: click.ParamType[Any], value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> None:
+    if isinstance(value, str):
+        try:
+            plain(value)
+        except ValueError:
+            kind.fail(f"{value!r} is not a valid {kind.name}; write it in the digits 0 to 9.", param, ctx)
+
+
+class Whole(click.IntRange):
+    """A whole number in a range.
+
+    Example:
+        >>> Whole(1).convert("10", None, None)
+        10
+        >>> Whole(1).convert("1_0", None, None)
+        Traceback (most recent call last):
+            ...
+        click.exceptions.BadParameter: '1_0' is not a valid integer range; write it in the digits 0 to 9.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """From text, or one sentence."""
+        _check_plain(self, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Real(click.types.FloatParamType):
+    """A number whose range is checked elsewhere."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """From text, or one sentence."""
+        _check_plain(self, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Between(click.FloatRange):
+    """A number in a range; ``nan`` is refused elsewhere."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """From text, or one sentence."""
+        _check_plain(self, value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Finite(Between):
     """A number in a range; ``nan`` and ``inf`` are not, though Python reads them as numbers.
 
     Example:

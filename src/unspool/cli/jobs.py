@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from unspool.cli.finite import Finite
+from unspool.cli.finite import Between, Finite, Real, Whole
 from unspool.cli.source import Source, data_options
 
 _OUT = click.Path(path_type=Path)
@@ -32,21 +32,17 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice(["classes", "binary", "numbers", "ranking", "links"]),
     help="What is learnt; seen from the data.",
 )
-@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="How many runs.")
-@click.option(
-    "--first-seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seeds count from here."
-)
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Seeds at once, a process each; one per core on small graphs when omitted."
-)
-@click.option("--epochs", type=click.IntRange(1), help="Instead of the preset's.")
-@click.option("--rate", type=float, help="Learning rate, instead of the preset's.")
+@click.option("--seeds", default=1, show_default=True, type=Whole(1, 1000), help="How many runs.")
+@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Seeds count from here.")
+@click.option("--jobs", type=Whole(1), help="Seeds at once, a process each; one per core on small graphs when omitted.")
+@click.option("--epochs", type=Whole(1), help="Instead of the preset's.")
+@click.option("--rate", type=Real(), help="Learning rate, instead of the preset's.")
 @click.option(
     "--decay",
-    type=float,
+    type=Real(),
     help="Weight decay of weight matrices and biases, not of hop coefficients; instead of the preset's.",
 )
-@click.option("--patience", type=click.IntRange(1), help="End after so many epochs without improvement.")
+@click.option("--patience", type=Whole(1), help="End after so many epochs without improvement.")
 @click.option("--select", type=click.Choice(["loss", "accuracy"]), help="Which validation number picks the epoch.")
 @click.option("--optimiser", help="A class of torch.optim; adam when omitted.")
 @click.option("--precision", default="full", show_default=True, type=click.Choice(["full", "bfloat16"]))
@@ -61,7 +57,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")
 @click.option(
-    "--threads", type=click.IntRange(1),
+    "--threads", type=Whole(1),
     help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
 )  # fmt: skip
 @click.option("--out", default="out/train", show_default=True, type=_OUT, help="Where models and report go.")
@@ -126,9 +122,7 @@ def predict(checkpoint: Path, out: Path, only: str, device: str | None, as_json:
 @data_options
 @click.option("--target", help="The class to explain, by name or number; the predicted one when omitted.")
 @click.option("--against", help="Explain the lead over another class: runner-up, a name or a number.")
-@click.option(
-    "--top", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many neighbours and features."
-)
+@click.option("--top", default=10, show_default=True, type=Whole(1, 1000), help="How many neighbours and features.")
 @click.option("--out", type=_FILE, help="Draw a picture: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def explain(checkpoint: Path, **options: Any) -> None:
@@ -165,9 +159,7 @@ def explain(checkpoint: Path, **options: Any) -> None:
 @click.option(
     "--header/--no-header", default=None, help="Whether the first line of --features names columns; seen when omitted."
 )
-@click.option(
-    "--weight", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="α of α‖H−X‖² + (1−α)‖BH‖², by hand."
-)
+@click.option("--weight", type=Between(0, 1, min_open=True, max_open=True), help="α of α‖H−X‖² + (1−α)‖BH‖², by hand.")
 @click.option(
     "--choose",
     type=click.Choice(["sure", "gcv"]),
@@ -175,7 +167,7 @@ def explain(checkpoint: Path, **options: Any) -> None:
 )
 @click.option(
     "--noise",
-    type=click.FloatRange(0, min_open=True),
+    type=Between(0, min_open=True),
     help="Standard deviation of the noise, for sure; estimated when omitted.",
 )
 @click.option(

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 import unspool
-from unspool.cli.finite import Finite
+from unspool.cli.finite import Finite, Whole
 from unspool.cli.jobs import datasets_, denoise, explain, models_, predict, train_
 from unspool.cli.report import report_
 from unspool.cli.reproduce import reproduce
@@ -43,10 +43,8 @@ def cli() -> None:
 
 
 @cli.command()
-@click.option("--nodes", default=600, show_default=True, type=click.IntRange(20, 20_000), help="Sensors on the graph.")
-@click.option(
-    "--depth", default=10, show_default=True, type=click.IntRange(1, 200), help="Layers of the unrolled network."
-)
+@click.option("--nodes", default=600, show_default=True, type=Whole(20, 20_000), help="Sensors on the graph.")
+@click.option("--depth", default=10, show_default=True, type=Whole(1, 200), help="Layers of the unrolled network.")
 @click.option(
     "--noise", default=0.6, show_default=True, type=Finite(0.0, 10.0), help="Standard deviation of the noise."
 )
@@ -57,7 +55,7 @@ def cli() -> None:
     type=Finite(0.0, 1.0, min_open=True, max_open=True),
     help="Weight of the fidelity term.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of sensors and noise.")
+@click.option("--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Of sensors and noise.")
 @click.option(
     "--out",
     default="out/demo.png",
@@ -79,8 +77,10 @@ def demo(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Pat
 
 
 @cli.command()
-@click.option("--seed", default=0, show_default=True, help="Of the random graphs, sizes and parameters.")
-@click.option("--trials", default=3, show_default=True, type=click.IntRange(1, 1000), help="Random settings per claim.")
+@click.option(
+    "--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Of the random graphs, sizes and parameters."
+)
+@click.option("--trials", default=3, show_default=True, type=Whole(1, 1000), help="Random settings per claim.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table.")
 def verify(seed: int, trials: int, as_json: bool) -> None:
     """Put the paper's statements to the test, in float64 at random sizes and parameters.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from unspool.cli.finite import Whole
 from unspool.cli.place import check_folder
 from unspool.cli.terminal import echo
 
@@ -18,7 +19,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--markdown", type=_FILE, help="Also write words and tables as Markdown.")
 @click.option("--latex", type=_FILE, help="Also write the tables as LaTeX.")
 @click.option(
-    "--trials", default=3, show_default=True, type=click.IntRange(1, 1000),
+    "--trials", default=3, show_default=True, type=Whole(1, 1000),
     help="Random settings for each statement of the paper that is tested on the way.",
 )  # fmt: skip
 def report_(folder: Path, out: Path, markdown: Path | None, latex: Path | None, trials: int) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from unspool.cli.finite import Whole
+
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
 _DATA = click.option(
@@ -42,13 +44,13 @@ def _training(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed((
         click.option("--models", multiple=True, callback=_listed, metavar="A,B,...", help="Only these models."),
         click.option("--datasets", multiple=True, callback=_listed, metavar="A,B,...", help="Only these sets."),
-        click.option("--seeds", type=click.IntRange(1, 1000), help="Repetitions; 10 when omitted (networks: 3)."),
-        click.option("--epochs", type=click.IntRange(1), help="The most; shortens runs to try things out."),
-        click.option("--most", type=click.IntRange(1), help="So many settings of each search, drawn from all."),
+        click.option("--seeds", type=Whole(1, 1000), help="Repetitions; 10 when omitted (networks: 3)."),
+        click.option("--epochs", type=Whole(1), help="The most; shortens runs to try things out."),
+        click.option("--most", type=Whole(1), help="So many settings of each search, drawn from all."),
         click.option("--quick", is_flag=True, help="2 seeds, 50 epochs, a few settings, on the built-in CiteSeer only."),
         click.option("--out", type=_FOLDER, help="Where study and results go: out/reproduce when omitted, out/quick with --quick."),
         click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted."),
-        click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; as many as pay when omitted."),
+        click.option("--jobs", type=Whole(1), help="Processes on a CPU; as many as pay when omitted."),
         click.option("--stored", is_flag=True, help="Train nothing: write and show what OUT/study.db holds already."),
         _DATA,
         _JSON,
@@ -94,8 +96,10 @@ def datasets_(root: Path | None, as_json: bool) -> None:
 
 
 @reproduce.command()
-@click.option("--trials", default=3, show_default=True, type=click.IntRange(1, 1000), help="Random settings per claim.")
-@click.option("--seed", default=0, show_default=True, help="Of the random graphs, sizes and parameters.")
+@click.option("--trials", default=3, show_default=True, type=Whole(1, 1000), help="Random settings per claim.")
+@click.option(
+    "--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Of the random graphs, sizes and parameters."
+)
 @_JSON
 def table1(trials: int, seed: int, as_json: bool) -> None:
     """Table 1: the problem behind each model, printed by our own objects and certified in float64.

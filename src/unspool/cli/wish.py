@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from unspool import datasets, models, train
+from unspool.cli.finite import plain
 from unspool.cli.source import Source, said_in_options
-from unspool.models.presets import Preset
+from unspool.models.presets import Preset, decay_words
 from unspool.train.epochs import make_optimiser
 
 #: The set that is trained on when none is named.
@@ -107,27 +108,10 @@ class Job:
         exact = ", solved exactly" if self.exact else ""
         return [
             f"{self.data}",
-            *self._columns(),
-            f"{model}, preset {self.how.name}: {settings if settings else 'its defaults'}, rate {self.plan.rate:g}{exact}",
+            *columns_of(self.data),
+            f"{model}, preset {self.how.name}: {settings if settings else 'its defaults'}, rate {self.plan.rate:g}, decay {decay_words(self.plan.decay)}{exact}",
             f"keeps {self.plan.select.value}; stops {_numbered(self.plan)}; up to {self.plan.epochs} epochs",
         ]
-
-    def _columns(self) -> list[str]:
-        """Which columns are features, and a remark where their sizes are far apart."""
-        names, x = self.data.feature_names, self.data.features
-        if names is None or not isinstance(x, torch.Tensor):
-            return []
-        shown = ", ".join(names[:12]) + (f", ... ({len(names)})" if len(names) > 12 else "")
-        lines = [f"features: {shown}"]
-        spread = x.double().std(0)
-        moving = spread[spread > 0]
-        if moving.numel() > 1 and float(moving.max() / moving.min()) > 100:
-            wide, thin = int(spread.argmax()), int(torch.where(spread > 0, spread, torch.inf).argmin())
-            lines.append(
-                f"note: features differ in size ({names[wide]} varies by {float(spread[wide]):.3g}, {names[thin]} by "
-                f"{float(spread[thin]):.3g}), which makes training slow; bring them to one scale first"
-            )
-        return lines
 
     def facts(self, data: Any) -> dict[str, Any]:
         """What the folder of a trained model says beside its weights."""
@@ -148,6 +132,26 @@ class Job:
             },
             "task": task,
         }  # fmt: skip
+
+
+def columns_of(data: Any) -> list[str]:
+    """Which columns are features, and a remark where their sizes are far apart."""
+    names, x = data.feature_names, data.features
+    if names is None:
+        return []
+    shown = ", ".join(names[:12]) + (f", ... ({len(names)})" if len(names) > 12 else "")
+    lines = [f"features: {shown}"]
+    if not isinstance(x, torch.Tensor):
+        return lines
+    spread = x.double().std(0)
+    moving = spread[spread > 0]
+    if moving.numel() > 1 and float(moving.max() / moving.min()) > 100:
+        wide, thin = int(spread.argmax()), int(torch.where(spread > 0, spread, torch.inf).argmin())
+        lines.append(
+            f"note: features differ in size ({names[wide]} varies by {float(spread[wide]):.3g}, {names[thin]} by "
+            f"{float(spread[thin]):.3g}), which makes training slow; bring them to one scale first"
+        )
+    return lines
 
 
 def _numbered(plan: train.Plan) -> str:
@@ -226,7 +230,7 @@ def _value(name: str, text: str, default: Any) -> Any:
             raise ValueError(f"--set {name}={text}: expected true or false")
         return text.lower() in ("true", "yes")
     try:
-        return int(text) if isinstance(default, int) else float(text)
+        return int(plain(text)) if isinstance(default, int) else float(plain(text))
     except ValueError:
         raise ValueError(f"--set {name}={text}: expected a number") from None
 

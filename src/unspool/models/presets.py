@@ -66,10 +66,7 @@ class Preset:
             >>> [us.models.preset(us.models.GCN, "cora", name).decay_words for name in ("paper", "official")]
             ['0.0005', 'first 0.0005']
         """
-        decay = self.plan().decay
-        if not isinstance(decay, Mapping):
-            return f"{decay:g}"
-        return ", ".join(f"{name} {value:g}" for name, value in decay.items() if value)
+        return decay_words(self.plan().decay)
 
     def build(self, in_features: int, out_features: int, **changes: Any) -> Model:
         """The model with these settings."""
@@ -136,6 +133,18 @@ def preset(model: Any, dataset: str, name: str = "paper") -> Preset:
     if name.lower() == "official":
         return _official(model, data)
     raise ValueError(f"no preset called {name!r}: there are 'paper', 'official' and 'default'")
+
+
+def decay_words(decay: Mapping[str, float] | float) -> str:
+    """A plan's decay: a number where it is for all weight matrices and biases, else group by group.
+
+    Example:
+        >>> decay_words(5e-4), decay_words({"first": 5e-4, "hops": 0.0}), decay_words({"hops": 0.0})
+        ('0.0005', 'first 0.0005', '0')
+    """
+    if not isinstance(decay, Mapping):
+        return f"{decay:g}"
+    return ", ".join(f"{name} {value:g}" for name, value in decay.items() if value) or "0"
 
 
 def has_preset(dataset: str) -> bool:

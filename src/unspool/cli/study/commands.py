@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from unspool.cli.finite import Finite
+from unspool.cli.finite import Finite, Whole
 from unspool.cli.source import Source, data_options
 
 _STUDY = click.argument("file", type=click.Path(path_type=Path))
@@ -52,10 +52,8 @@ def study() -> None:
 @study.command()
 @click.argument("models", nargs=-1)
 @data_options
-@click.option("--seeds", default=10, show_default=True, type=click.IntRange(1, 100_000), help="Of each setting.")
-@click.option(
-    "--first-seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1), help="Seeds count from here."
-)
+@click.option("--seeds", default=10, show_default=True, type=Whole(1, 100_000), help="Of each setting.")
+@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Seeds count from here.")
 @click.option(
     "--preset", multiple=True, type=click.Choice(["paper", "official", "default"]),
     help="Where settings come from that are not said; paper where there is one. May be repeated.",
@@ -65,22 +63,22 @@ def study() -> None:
     help="Values of a setting of the models or of the plan (rate, decay, epochs, select, stop, ...); several make a grid.",
 )  # fmt: skip
 @_short_options
-@click.option("--random", "count", type=click.IntRange(1, 1_000_000), help="Draw so many settings instead of a grid.")
+@click.option("--random", "count", type=Whole(1, 1_000_000), help="Draw so many settings instead of a grid.")
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW:HIGH", help="For --random: LOW:HIGH, LOW:HIGH:log, or LOW..HIGH."
 )  # fmt: skip
-@click.option("--draw", default=0, show_default=True, type=click.IntRange(0), help="Which random draw.")
+@click.option("--draw", default=0, show_default=True, type=Whole(0), help="Which random draw.")
 @click.option("--paper-grid", is_flag=True, help="The grid that the paper searched, for each model.")
 @click.option(
     "--out", default="out/study.db", show_default=True, type=click.Path(path_type=Path), help="The file of the study."
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes on a CPU; one per core on small graphs when omitted.")
+@click.option("--jobs", type=Whole(1), help="Processes on a CPU; one per core on small graphs when omitted.")
 @click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")
 @click.option(
-    "--threads", type=click.IntRange(1),
+    "--threads", type=Whole(1),
     help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
 )  # fmt: skip
-@click.option("--at-once", default=1024, show_default=True, type=click.IntRange(1), help="The most trials in one pack.")
+@click.option("--at-once", default=1024, show_default=True, type=Whole(1), help="The most trials in one pack.")
 @click.option("--seconds", type=Finite(0, min_open=True), help="End after so long; the rest waits.")
 @click.option("--retry-failed", is_flag=True, help="Train failed trials of the file again.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
@@ -132,7 +130,7 @@ def status(file: Path, watch: bool, as_json: bool) -> None:
 @click.option("--each", multiple=True, metavar="NAME", help="The best for each model, or each value of a setting.")
 @_DATASET
 @_WHERE
-@click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="So many settings of each set.")
+@click.option("--top", default=10, show_default=True, type=Whole(1), help="So many settings of each set.")
 @_JSON
 def best(file: Path, **options: Any) -> None:
     """Show the settings with the best validation scores, and what they reach on test data.
@@ -208,7 +206,7 @@ def importance(file: Path, **options: Any) -> None:
 @_STUDY
 @click.option("--out", default="out/study", show_default=True, type=_FOLDER, help="The folder of the pictures.")
 @click.option("--format", "kind", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True)
-@click.option("--top", default=10, show_default=True, type=click.IntRange(1, 50), help="So many leaders.")
+@click.option("--top", default=10, show_default=True, type=Whole(1, 50), help="So many leaders.")
 @_DATASET
 @_WHERE
 def plot(file: Path, **options: Any) -> None:

@@ -23,6 +23,7 @@ from unspool.cli.study.data import Material, material
 from unspool.cli.study.file import console_for, next_steps, print_failures
 from unspool.cli.study.screen import StudyScreen, echo, span, teller
 from unspool.cli.study.space import Typed, space_of
+from unspool.cli.wish import columns_of
 from unspool.models.checkpoint import check_device
 from unspool.study import Row, Status, Store, Trial
 from unspool.train.device import device_for
@@ -150,7 +151,7 @@ def _announce(work: Work, order: Order, console: Console) -> None:
     there = f", {work.before:,} of them there already" if work.before else ""
     beside = f", {work.jobs} processes" if work.jobs > 1 else ""
     beside += "" if order.threads is None else f", {order.threads} thread{'s'[: order.threads > 1]} each"
-    console.print(f"{work.found.data}\n{work.space}", markup=False)
+    console.print("\n".join([f"{work.found.data}", *columns_of(work.found.data), f"{work.space}"]), markup=False)
     console.print(f"what is not said comes from the preset {presets}")
     console.print(f"{many} into {order.out}{there}; on {order.where}{beside}", markup=False)
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from unspool import models, study
+from unspool.cli.finite import plain
 from unspool.cli.source import said_in_options
 from unspool.cli.wish import model_called
 from unspool.train import Plan, Precision, Select, Stop
@@ -159,7 +160,7 @@ def _optimisers() -> dict[str, Any]:
 
 def _number(name: str, text: str, whole: bool) -> Any:
     try:
-        return int(text) if whole else float(text)
+        return int(plain(text)) if whole else float(plain(text))
     except ValueError:
         kind = "whole numbers" if whole else "numbers"
         raise ValueError(f"--set {name}={text}: expected {kind}, with commas between them") from None
@@ -194,7 +195,7 @@ def range_of(pair: str, text: str) -> Any:
     whole = ".." in text
     parts = text.split("..") if whole else text.split(":")
     try:
-        ends = [(int if whole else float)(part) for part in parts[:2]]
+        ends = [(int if whole else float)(plain(part)) for part in parts[:2]]
     except ValueError:
         ends = []
     if len(ends) != 2 or parts[2:] not in ([], [] if whole else ["log"]):
