@@ -52,8 +52,16 @@ def test_columns_that_are_features_are_named(folder, tmp_path, command):
     assert "\nfeatures: a, b, c\n" in said
 
 
-@pytest.mark.parametrize(("more", "words"), [((), "decay 0.0005"), (("--decay", "0.01"), "decay 0.01")])
-def test_the_decay_is_said(folder, tmp_path, more, words):
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "decay 0.0005"),
+        (("--decay", "0.01"), "decay 0.01"),
+        (("--optimiser", "sgd"), "SGD"),
+        (("--precision", "bfloat16"), "bfloat16"),
+    ],
+)
+def test_the_plan_is_said(folder, tmp_path, more, words):
     said = train(tmp_path, *own(folder, *CLASSES), *more, epochs=2, quiet=False)
     assert words in next(line for line in said.splitlines() if line.startswith("GCN, preset"))
 

@@ -242,6 +242,17 @@ def test_a_first_edge_whose_nodes_the_features_list_is_refused(tmp_path):
         read(tmp_path, "u,v\na,b\nb,c\n", "id,f\n" + "".join(f"{n},1\n" for n in "uvabc"))
 
 
+@pytest.mark.parametrize(
+    ("edge", "free"), [("u,v", "source,target"), ("source,target", "src,dst"), ("from,to", "source,target")]
+)
+def test_the_way_out_of_headings_that_are_nodes_is_one(tmp_path, edge, free):
+    a, b = edge.split(",")
+    rows = f"{a},{b}\n{b},c\nc,{a}\n"
+    with pytest.raises(ValueError, match=f"write {free} above it"):
+        read(tmp_path, rows)
+    assert read(tmp_path, f"{free}\n{rows}", directed=False).graph.edges == 3
+
+
 def test_a_heading_above_weights_is_one(tmp_path):
     assert read(tmp_path, "u,v,w\nu,v,1.5\nv,w,2\n", directed=False).graph.edges == 2
 

@@ -106,6 +106,8 @@ class Job:
         model = self.how.model.__name__
         settings = ", ".join(f"{k} {v}" for k, v in self.how.settings.items())
         exact = ", solved exactly" if self.exact else ""
+        told, usual = self.plan.describe(), train.Plan().describe()
+        exact += "".join(f", {name} {told[name]}" for name in ("optimiser", "precision") if told[name] != usual[name])
         return [
             f"{self.data}",
             *columns_of(self.data),

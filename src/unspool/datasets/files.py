@@ -161,9 +161,11 @@ def _check_heads(held: EdgeFile, place: dict[str, int]) -> None:
     """Refuse edges whose first line was read as a header, where a node is called as one of its columns."""
     node = next((head for head in held.heads if head in place), None)
     if node is not None:
+        pairs = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
+        free = next((pair for pair in pairs if not place.keys() & set(pair)), ("citing", "cited"))
         raise ValueError(
-            f"{held.where(0).split(', ')[0]}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a node is called "
-            f"{node!r}; write a line source,target above it if it is an edge, and call the columns otherwise than nodes if not"
+            f"{held.where(0).split(', ')[0]}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a "
+            f"node is called {node!r}; write {','.join(free)} above it if it is an edge, in its place if not"
         )
 
 
