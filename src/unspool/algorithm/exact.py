@@ -14,6 +14,7 @@ from unspool.algorithm.optimality import (
     FixedPoint,
     Stationary,
     check_differentiable,
+    check_reached,
     separable,
     solver_step,
 )
@@ -210,12 +211,14 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
         check_bent(plain, found.h, who)
         alone = problem.objective.quadratic and separable(plain)
         equation: Equation = Stationary(on, lambda apply, v: told(solve_linear(apply, v, None, effort, alone)))
+        check_reached(equation, on, found.h)
         return attach(equation, found.h, on.tensors)
     if check_strictly_convex(plain) <= 0:
         raise Refusal(_flat(problem, who))
     own = problem.given.step is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms)
     step = None if own else solver_step(plain)
     equation = FixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
+    check_reached(equation, on, found.h)
     return attach(equation, found.h, on.tensors)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from unspool.algorithm.algorithm import Problem
 from unspool.algorithm.root import Equation, Linear, pulled_back, pushed_forward
 from unspool.objective import EdgeSmoothness, ProximableTerm, QuadraticTerm, SmoothTerm, Term
+from unspool.objective.belongings import depends_on_strangers
 from unspool.objective.channel import Map, rank
 from unspool.objective.coefficient import Leaf
 from unspool.objective.term import Stencil, stencil_gradient
@@ -73,6 +74,11 @@ class Dependences:
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors, in a fixed order."""
         return tuple(t for t in self._all() if t.requires_grad)
+
+    @property
+    def learnt(self) -> tuple[Leaf | None, ...]:
+        """The coefficients that the tensors belong to, in their order; None for input and step."""
+        return tuple(leaf for leaf, t in zip((None, None, *self._leaves), self._all(), strict=True) if t.requires_grad)
 
     def filled(self, theta: tuple[Tensor, ...]) -> Problem:
         """The same problem with other tensors in their place."""
@@ -151,8 +157,8 @@ def check_differentiable(problem: Problem, h: Tensor) -> None:
     """
     for term in problem.objective.terms:
         with torch.enable_grad():
-            found = _parts(term, problem, h)
-        if any(isinstance(t, Tensor) and t.requires_grad for t in found):
+            strange = depends_on_strangers(lambda term=term: _parts(term, problem, h))
+        if strange:
             raise Refusal(
                 f"{term.name} depends on a tensor that requires gradients and is not one of its coefficients, so the derivative "
                 "of the minimiser would miss it; make it a Learnable coefficient, or detach it"
@@ -162,6 +168,24 @@ def check_differentiable(problem: Problem, h: Tensor) -> None:
             raise Refusal(
                 f"autograd cannot see how the {what} of {term.name} depends on H (a detach, a no_grad, or a grad without "
                 "create_graph=True inside), so the derivative of the minimiser would be wrong; write it with torch operations"
+            )
+
+
+def check_reached(equation: Equation, on: Dependences, h: Tensor) -> None:
+    """Refuse a learnt coefficient that the equation does not depend on as far as autograd can see: it would never train."""
+    with torch.enable_grad():
+        theta = tuple(t.detach().requires_grad_() for t in on.tensors)
+        residual = equation.residual(h, theta)
+        if residual.requires_grad:
+            reached = torch.autograd.grad(residual.sum(), theta, allow_unused=True)
+        else:
+            reached = (None,) * len(theta)
+    for leaf, slope in zip(on.learnt, reached, strict=True):
+        if leaf is not None and slope is None:
+            owner = next(t.name for t in on.problem.objective.terms if leaf in t.leaves)
+            raise Refusal(
+                f"autograd cannot see how {owner} depends on its coefficient {leaf} (a detach, a no_grad or a float() inside), so it "
+                "would never train; write it with torch operations, or make the coefficient Fixed"
             )
 
 

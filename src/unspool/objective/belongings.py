@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -47,6 +47,38 @@ def check_owned(name: str, owner: Any) -> None:
                 f"{place} is a module with parameters, which the network would not own; apply it before the network, or make "
                 "coefficients of what it learns"
             )
+
+
+def depends_on_strangers(run: Callable[[], Iterable[Any]]) -> bool:
+    """Whether what a function returns depends on tensors that ask for gradients and were there before it ran.
+
+    Tensors that a function makes for its own differentiation are others in every run.
+
+    Example:
+        >>> import torch
+        >>> outside = torch.ones(2, requires_grad=True)
+        >>> depends_on_strangers(lambda: [2 * outside]), depends_on_strangers(lambda: [torch.ones(2, requires_grad=True)])
+        (True, False)
+    """
+    first = _origins(run())
+    return bool(first) and any(one is other for other in _origins(run()) for one in first)
+
+
+def _origins(results: Iterable[Any]) -> list[Tensor]:
+    """The tensors at which the history of some results begins."""
+    asking = [t for t in results if isinstance(t, Tensor) and t.requires_grad]
+    found = [t for t in asking if t.grad_fn is None]
+    nodes: list[Any] = [t.grad_fn for t in asking if t.grad_fn is not None]
+    seen: set[Any] = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        for before, _ in node.next_functions:
+            if before is not None and before not in seen:
+                seen.add(before)
+                nodes.append(before)
+    return found
 
 
 def _things(place: str, thing: Any, seen: set[int], into_coefficients: bool) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 import torch
 import torch.utils.checkpoint
@@ -24,7 +25,11 @@ from unspool.unroll.lower import LinearProblem, lower
 from unspool.unroll.read_back import ReadBack
 from unspool.unroll.read_rule import read_back_layers
 from unspool.unroll.start import From, Input, Start, Zero
+from unspool.unroll.strangers import can_look, check_strangers, somebodys_own
 from unspool.unroll.trace import Trace, trace
+
+#: Networks that were looked through for tensors they do not own. Not kept by them: a trial is known by what its network holds.
+_LOOKED: WeakSet[Unrolled] = WeakSet()
 
 
 def unroll(
@@ -141,6 +146,7 @@ class Unrolled(nn.Module):
         check_input(x, graph)
         watched = not (torch.compiler.is_compiling() or x.is_inference())
         before = x._version if watched else 0
+        self._look_for_strangers(x, graph)
         output = check_output(self._output(x, graph), None if isinstance(self.adjoint, Implicit) else self.depth)
         if watched and x._version != before:
             raise Refusal(
@@ -148,6 +154,16 @@ class Unrolled(nn.Module):
                 "compute without in-place operations"
             )
         return output
+
+    def _look_for_strangers(self, x: Tensor, graph: Graph) -> None:
+        """Once, at the first call that can see them; networks that go to the minimiser look for themselves."""
+        if not can_look() or isinstance(self.adjoint, Implicit) or self in _LOOKED:
+            return
+        if somebodys_own(self.algorithm, self.objective.terms):
+            values = {leaf: raw.detach() for leaf, raw in self.values(1).items()}
+            problem = self._filled(x.detach(), graph, 1, values)
+            check_strangers(self.algorithm, problem, self.start.tensor(x).detach())
+        _LOOKED.add(self)
 
     def _output(self, x: Tensor, graph: Graph) -> Tensor:
         if isinstance(self.adjoint, Polynomial):
