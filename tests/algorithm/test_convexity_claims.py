@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 import unspool as us
+from unspool.algorithm import Problem
+from unspool.algorithm.convexity import refuse_rough
 from unspool.objective.coefficient import as_coefficient
 
 
@@ -143,3 +146,35 @@ def test_what_is_quadratic_is_not_suspected(dtype, size, graph, x):
     )
     h = us.minimise(objective, (size * x).to(dtype), graph.to(dtype))
     assert torch.isfinite(h).all()
+
+
+class ElasticNet(us.Sparse):
+    """ρ (‖H‖₁ + ½ ‖H‖²), a term of one's own."""
+
+    def value(self, h, given):
+        return (h.abs() + 0.5 * h.square()).sum((-2, -1)) * given[self.weight]
+
+    def prox(self, v, step, given):
+        return super().prox(v, step, given) / (1 + step * given[self.weight])
+
+
+CONVEX = (
+    us.NonNegative(),
+    us.Box(-0.5, 0.7),
+    *(kind(0.1) for kind in (us.Sparse, us.RowSparse, us.RowSparseFidelity, ElasticNet)),
+    *(us.Activation(kind(), 0.1) for kind in (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.Tanh, nn.Sigmoid, nn.Softsign)),
+    *(us.Activation(kind(), 0.1) for kind in (nn.Softshrink, nn.Hardtanh)),
+    us.Activation(us.ops.activation.Arctan(), 0.1),
+)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("term", CONVEX, ids=str)
+def test_a_step_that_only_moves_by_rounding_says_nothing_against_a_term(term, dtype, graph):
+    """With Fidelity alone a step of 1/L ends at the input, so the way from the input to where it ends is rounding."""
+    for seed in range(12):
+        x = torch.randn(graph.nodes, 3, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+        for size in (1e-6, 1e-3, 1.0, 1e3, 1e6):
+            problem = Problem(us.Fidelity(0.1) + term, us.Given(size * x, graph.to(dtype)))
+            refuse_rough(problem, problem.prox(size * x, 5.0), 5.0)
+        us.minimise(us.Fidelity(0.1) + term, x, graph.to(dtype))

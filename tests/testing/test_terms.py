@@ -1,6 +1,6 @@
 """check_term finds terms that are not what they say, however far from the beaten track the lie is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -23,8 +23,8 @@ class Smooth(us.SmoothTerm):
 
     def gradient(self, h, given):
         with torch.enable_grad():
-            at = h.detach().requires_grad_()
-            return torch.autograd.grad(self.entry(at, given).sum(), at)[0]
+            at = h.view_as(h) if h.requires_grad else h.detach().requires_grad_()
+            return torch.autograd.grad(self.entry(at, given).sum(), at, create_graph=True)[0]
 
     def lipschitz(self, given):
         return self.bound
@@ -235,3 +235,145 @@ def test_a_large_graph_is_looked_at_in_places():
     us.testing.check_term(us.Smoothness(0.5), graph=graph)
     with pytest.raises(us.testing.LawBroken, match="convex"):
         us.testing.check_term(Sine(), graph=graph)
+
+
+@dataclass(frozen=True, eq=False)
+class LogCosh(Smooth):
+    weight: Any = 0.4
+
+    def entry(self, h, given):
+        return (torch.logaddexp(h - given.x, given.x - h)) * given[self.weight]
+
+    uses_input = True
+
+
+@dataclass(frozen=True, eq=False)
+class Plain(us.SmoothTerm):
+    """w Σ √(1 + (h − x)²), by hand."""
+
+    weight: Any = 0.4
+
+    def value(self, h, given):
+        return (1 + (h - given.x).square()).sqrt().sum((-2, -1)) * given[self.weight]
+
+    def gradient(self, h, given):
+        d = h - given.x
+        return d / (1 + d.square()).sqrt() * given[self.weight]
+
+    def lipschitz(self, given):
+        return given[self.weight]
+
+
+class DetachedH(Plain):
+    def gradient(self, h, given):
+        return super().gradient(h.detach(), given)
+
+
+class DetachedX(Plain):
+    def gradient(self, h, given):
+        return super().gradient(h, replace(given, x=given.x.detach()))
+
+
+class DetachedScale(Plain):
+    def gradient(self, h, given):
+        d = h - given.x
+        return d / (1 + d.detach().square()).sqrt() * given[self.weight]
+
+
+class DetachedWeight(Plain):
+    def gradient(self, h, given):
+        d = h - given.x
+        return d / (1 + d.square()).sqrt() * torch.as_tensor(given[self.weight]).detach()
+
+
+class NumberWeight(Plain):
+    def gradient(self, h, given):
+        d = h - given.x
+        return d / (1 + d.square()).sqrt() * float(given[self.weight])
+
+
+class NoGrad(Plain):
+    @torch.no_grad()
+    def gradient(self, h, given):
+        return super().gradient(h, given)
+
+
+class WithoutCreateGraph(Plain):
+    def gradient(self, h, given):
+        with torch.enable_grad():
+            at = h.detach().requires_grad_()
+            return torch.autograd.grad(self.value(at, given).sum(), at)[0]
+
+
+class DetachedProx(us.Sparse):
+    def prox(self, v, step, given):
+        return super().prox(v.detach(), step, given)
+
+
+class DetachedRadius(us.Sparse):
+    def radius(self, step, given):
+        return step * torch.as_tensor(given[self.weight]).detach()
+
+
+class NumberStep(us.RowSparse):
+    def radius(self, step, given):
+        return float(step) * given[self.weight]
+
+
+class NoGradProx(us.RowSparseFidelity):
+    @torch.no_grad()
+    def prox(self, v, step, given):
+        return super().prox(v, step, given)
+
+
+HIDDEN = {
+    DetachedH: "H",
+    DetachedX: "X",
+    DetachedScale: "H",
+    DetachedWeight: "weight",
+    NumberWeight: "weight",
+    NoGrad: "H",
+    WithoutCreateGraph: "H",
+    DetachedProx: "H",
+    DetachedRadius: "weight",
+    NumberStep: "the step",
+    NoGradProx: "X",
+}
+
+
+@pytest.mark.parametrize("weight", [0.4, us.Learnable(0.4, within=(0, 2), name="weight")], ids=["fixed", "learnt"])
+@pytest.mark.parametrize("kind", HIDDEN, ids=lambda k: k.__name__)
+def test_what_autograd_cannot_see_is_found(kind, weight):
+    with pytest.raises(
+        us.testing.LawBroken, match=f"autograd does not see how {kind.__name__}.* depends on .*{HIDDEN[kind]}"
+    ):
+        us.testing.check_term(kind(weight))
+
+
+@pytest.mark.parametrize("weight", [0.4, us.Learnable(0.4, within=(0, 2), name="weight")], ids=["fixed", "learnt"])
+@pytest.mark.parametrize(
+    "kind", [Plain, LogCosh, us.Sparse, us.RowSparse, us.RowSparseFidelity, us.Fidelity, us.Smoothness, us.Ridge]
+)
+def test_what_autograd_sees_keeps_the_law(kind, weight):
+    for seed in range(3):
+        us.testing.check_term(kind(weight), seed=seed)
+
+
+class HiddenValue(Plain):
+    def value(self, h, given):
+        return super().value(h.detach(), given)
+
+
+class OwnModule(Plain):
+    def __init__(self):
+        super().__init__(0.4)
+        object.__setattr__(self, "layer", torch.nn.Linear(3, 3).double())
+
+    def value(self, h, given):
+        return super().value(h, given) + self.layer(h).sum((-2, -1))
+
+
+@pytest.mark.parametrize(("term", "words"), [(HiddenValue(), "HiddenValue.value"), (OwnModule(), "OwnModule.layer")])
+def test_what_cannot_train_is_said_in_a_sentence(term, words):
+    with pytest.raises(us.testing.LawBroken, match=words):
+        us.testing.check_term(term)

@@ -131,12 +131,16 @@ def refuse_rough(problem: Problem, h: Tensor, step: Map) -> None:
     random = _noise(v, torch.Generator().manual_seed(0)) * (float(v.square().mean().sqrt()) + 1e-12)
     # Outwards and inwards: thresholds are crossed there by entries or rows of one mind.
     moves = [r * along for along in (v, v - problem.given.x, random) for r in (-0.5, 0.2, 1.0, 3.0)]
+    rounding = 100 * torch.finfo(v.dtype).eps
     for term in terms:
         image = term.prox(v, step, problem.given)
         for move in moves:
             moved = term.prox(v + move, step, problem.given) - image
             excess = float((moved * moved).sum() - (moved * move).sum())
-            if excess > _SHARE * float((move * move).sum()):
+            # Trap: v − x may be nothing but rounding, along which everything moves too far by chance.
+            blur = rounding * sum(_length(part) for part in (v, move, image, problem.given.x))
+            noise = blur * (_length(move) + 2 * _length(moved) + blur)
+            if excess > _SHARE * float((move * move).sum()) + noise:
                 raise Refusal(
                     f"{term.formula()} says that it is convex and is not: its proximal operator moves further than a convex one can, "
                     f"so {problem.objective} need not have a single minimiser; let {term.name}.is_convex say so, and unroll steps"
@@ -160,6 +164,10 @@ def refuse_bent(problem: Problem, h: Tensor, left: float) -> None:
                 f"{term.formula()} calls itself quadratic, but its gradient is not affine, so the minimiser of {problem.objective} "
                 f"is not the solution of a linear system; set {term.name}.quadratic = False"
             )
+
+
+def _length(signal: Tensor) -> float:
+    return float(torch.linalg.vector_norm(signal))
 
 
 def _noise(like: Tensor, generator: torch.Generator) -> Tensor:

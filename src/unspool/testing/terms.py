@@ -10,8 +10,10 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.objective import Given, ProximableTerm, QuadraticTerm, SmoothTerm, Term
+from unspool.objective.belongings import check_owned
 from unspool.objective.term import checked_kind, stencil_gradient
 from unspool.refusal import Refusal
+from unspool.testing.derivatives import check_derivatives
 from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
 
 #: How far from 0 and from the input a term is tried.
@@ -26,6 +28,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     * kind: it is exactly one kind of term, smooth or proximable.
     * value: one number per leading dimension; a scaled term scales its value.
     * convex: a term whose ``is_convex`` says so has no chord below its values, and no curvature below zero.
+    * derivatives: autograd sees how the gradient or the proximal operator depends on H, X, the step and every coefficient.
     * smooth: the gradient is autograd's, in a stack too; its Lipschitz constant holds; a quadratic term's gradient is
       affine, and its stencil reproduces it.
     * proximable: the proximal operator beats random competitors, is firmly non-expansive, and has finite gradients,
@@ -51,12 +54,14 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     given = Given(x, graph, step=0.5)
     try:
         checked_kind(term)
-    except Refusal as refusal:
+        check_owned(term.name, term)
+    except (Refusal, TypeError) as refusal:
         raise LawBroken(str(refusal)) from None
     _check_value(term, h, given)
     _check_input(term, h, given, generator)
     if term.is_convex(given):
         _check_chords(term, given, generator)
+    check_derivatives(term, given, _points(given, generator), generator)
     if isinstance(term, SmoothTerm):
         _check_gradient(term, given, generator)
         _check_curvature(term, given, generator)
@@ -131,7 +136,12 @@ def _check_gradient(term: SmoothTerm, given: Given, generator: torch.Generator) 
     points = [point for _, point in _points(given, generator)]
     for h in points:
         leaf = h.clone().requires_grad_()
-        (expected,) = torch.autograd.grad(term.value(leaf, given), leaf)
+        value = term.value(leaf, given)
+        require(
+            value.requires_grad,
+            f"autograd cannot see how {term.name}.value depends on H; write it with torch operations",
+        )
+        (expected,) = torch.autograd.grad(value, leaf)
         gap = relative(term.gradient(h, given), expected)
         require(gap < 1e-8, f"{term.name}.gradient differs from autograd of its value by {gap:.1e}")
     alone = torch.stack([term.gradient(h, given) for h in points])
@@ -179,7 +189,7 @@ def _curvature(
     moves[torch.arange(len(entries)), entries] = step
     moves = moves.view(-1, *h.shape)
     change = (term.gradient(h + moves, given) - term.gradient(h - moves, given)) / (2 * step)
-    block = change.flatten(1)[:, entries]
+    block = change.detach().flatten(1)[:, entries]
     value = torch.linalg.eigvalsh((block + block.mT) / 2)
     return float(value[0]), float(value[-1])
 
@@ -213,7 +223,10 @@ def _cost(term: ProximableTerm, y: Tensor, v: Tensor, step: float, given: Given)
 def _check_kinks(term: ProximableTerm, given: Given) -> None:
     for name, point in (("zero", torch.zeros_like(given.x)), ("the input", given.x.clone())):
         leaf = point.requires_grad_()
-        (slope,) = torch.autograd.grad(term.prox(leaf, 0.5, given).sum(), leaf)
+        image = term.prox(leaf, 0.5, given)
+        if not image.requires_grad:
+            continue  # it depends on nothing, as the law of derivatives has found
+        (slope,) = torch.autograd.grad(image.sum(), leaf)
         require(bool(torch.isfinite(slope).all()), f"{term.name}.prox has a gradient that is not finite at {name}")
 
 
