@@ -15,7 +15,7 @@ from unspool.objective import Fidelity, Given, Kind, Learnable, Objective, Smoot
 from unspool.ops.convergence import solve_reports
 from unspool.refusal import Refusal
 from unspool.testing.laws import random_signal, relative, require, small_graph
-from unspool.unroll import Checkpointed, From, Polynomial, Stored, Unrolled, unroll
+from unspool.unroll import Checkpointed, From, Implicit, Polynomial, Stored, Unrolled, unroll
 
 
 def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, steps: int = 3000, seed: int = 0) -> None:
@@ -80,6 +80,7 @@ def check_unrolled(net: Unrolled, features: int = 3, graph: Graph | None = None,
 
     * lowered, stored and checkpointed networks agree, in value and in the gradient of input and parameters;
     * permuting the nodes permutes the output;
+    * a stack of signals equals the single signals;
     * a stack of trials equals the single trials (unless it is checkpointed);
     * its state dict makes a round trip.
 
@@ -97,6 +98,8 @@ def check_unrolled(net: Unrolled, features: int = 3, graph: Graph | None = None,
     net = copy.deepcopy(net).double()
     _check_adjoints(net, x, graph)
     _check_permutation(net, x.detach(), graph, generator)
+    if not isinstance(net.adjoint, Implicit):  # a solver stops by the whole stack
+        _check_stack(net, x.detach(), graph, generator)
     if not isinstance(net.adjoint, Checkpointed):
         _check_trials(net, x.detach(), graph, generator)
     twin = copy.deepcopy(net)
@@ -169,6 +172,22 @@ def _check_permutation(net: Unrolled, x: Tensor, graph: Graph, generator: torch.
         moved.start = From(net.start.value[..., order, :])
     gap = relative(moved(x[order], permuted(graph, order)), net(x, graph)[order])
     require(gap < 1e-9, f"permuting the nodes changes the output by {gap:.1e}")
+
+
+def _check_stack(net: Unrolled, x: Tensor, graph: Graph, generator: torch.Generator) -> None:
+    """Signals in one tensor know nothing of each other."""
+    if isinstance(net.start, From):
+        return  # a start of its own need not have the shape of a stack
+    signals = torch.stack([x, 3 * random_signal(graph, x.shape[-1], generator)])
+    with torch.no_grad():
+        together = net(signals, graph)
+        for i, signal in enumerate(signals):
+            gap = relative(together[i], net(signal, graph))
+            require(
+                gap < 1e-9,
+                f"signal {i} of a stack of two differs from the same signal alone by {gap:.1e}; "
+                "sum over the last two dimensions, .sum((-2, -1), keepdim=True), not over all",
+            )
 
 
 def _check_trials(net: Unrolled, x: Tensor, graph: Graph, generator: torch.Generator) -> None:
