@@ -12,13 +12,16 @@ import unspool as us
 from unspool import datasets
 from unspool.models import UGDGNN, Channels, JKNet
 from unspool.reproduce import settings
+from unspool.reproduce.attacked import attacked_answers
 from unspool.reproduce.bench import Bench
+from unspool.reproduce.cells import choose
 from unspool.reproduce.claims import (
     BASELINES,
     SUPERIOR,
     Verdict,
     accuracy_answers,
     compare_values,
+    counted,
     standings,
     told_in_all,
 )
@@ -288,9 +291,14 @@ def test_the_tables_of_robustness_in_the_docs_are_those_of_the_results():
         name = ", 300 steps" if "300 steps" in grid.title else ""
         if "outliers behind the encoder, after training" in grid.title and grid.title.startswith("Cora"):
             known |= {(row[0] + name, *row[1:]) for row in grid.texts}
-    rows = [row for row in printed if any(character.isdigit() for character in row[-1]) and "length" not in row[-1]]
-    assert len(rows) >= 16
-    assert set(rows) <= known | {row for row in rows if "%" in row[0]}
+    attacked = {(c.first.model, c.first.variant): f"{c.mean:.2f}" for c in choose(read(RESULTS).of("attacked"))}
+    variants = ["", *(f"attacked {share} %" for share in (5, 10, 15, 20, 25))]
+    known |= {(model, *(attacked[model, variant] for variant in variants)) for model, _ in attacked}
+    rows = [row for row in printed if row[-1].replace(".", "").isdigit()]
+    assert len(rows) == 6 + 10 + 7
+    assert set(rows) <= known
+    counts = {count.sentence: count for count in counted(attacked_answers(read(RESULTS).of("attacked")))}
+    assert [(c.holds, c.fails, c.open) for c in counts.values()] == [(0, 2, 3), (0, 2, 3)]
 
 
 def test_norms_and_accuracies_of_the_new_sentences_in_the_docs_are_those_of_the_results():
