@@ -89,21 +89,13 @@ def test_a_study_of_a_script_ends(tmp_path):
     nothing_is_claimed(file)
 
 
+#: A training that goes on until somebody ends it.
+ENDLESS = ("train", "SGC", "--dataset", "contextual_sbm", "--epochs", 1_000_000, "--patience", 1_000_000, "--seeds", 2)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_training_of_a_script_ends_and_keeps_the_best_epoch(tmp_path, jobs):
-    words = [
-        "train",
-        "SGC",
-        "--dataset",
-        "contextual_sbm",
-        "--epochs",
-        "1000000",
-        "--patience",
-        "1000000",
-        "--seeds",
-        2,
-    ]
-    with started(*words, "--jobs", jobs, "--no-report", "--snapshot-every", "0.2", "--out", tmp_path) as run:
+    with started(*ENDLESS, "--jobs", jobs, "--no-report", "--snapshot-every", "0.2", "--out", tmp_path) as run:
         until(lambda: all((tmp_path / f"seed{seed}" / "run.pt").exists() for seed in range(jobs)), run)
         run.send_signal(signal.SIGTERM)
         said, _ = run.communicate(timeout=120)
@@ -117,19 +109,7 @@ def test_a_training_of_a_script_ends_and_keeps_the_best_epoch(tmp_path, jobs):
 
 def test_a_whole_group_that_is_told_to_end_does_not_fail(tmp_path):
     """Clusters tell every process of a job, not the first alone."""
-    words = [
-        "train",
-        "SGC",
-        "--dataset",
-        "contextual_sbm",
-        "--epochs",
-        "1000000",
-        "--patience",
-        "1000000",
-        "--seeds",
-        2,
-    ]
-    with started(*words, "--jobs", 2, "--no-report", "--snapshot-every", "0.2", "--out", tmp_path) as run:
+    with started(*ENDLESS, "--jobs", 2, "--no-report", "--snapshot-every", "0.2", "--out", tmp_path) as run:
         until((tmp_path / "seed1" / "run.pt").exists, run)
         os.killpg(run.pid, signal.SIGTERM)
         said, _ = run.communicate(timeout=120)

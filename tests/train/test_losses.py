@@ -265,3 +265,9 @@ def test_one_class_alone_is_not_learnt(data):
     split, labels = data.split, torch.zeros_like(data.labels)
     with pytest.raises(ValueError, match=r"^the train set holds one class alone \(number 0\)"):
         train.Task(data.features, data.graph, labels, split.train, split.valid, split.test)
+
+
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_equal_numbers_have_no_order(part):
+    with pytest.raises(ValueError, match=f"^all targets of the {part} set are equal: nothing is to be ranked"):
+        train.Ranking().check(torch.ones(3), torch.arange(3), part)

@@ -163,9 +163,9 @@ def times(h: Any, factor: Map) -> Any:
     return h * factor if isinstance(h, Tensor) else h.mapped(factor)
 
 
-def shipped(algorithm: Algorithm) -> bool:
-    """Whether a rule is one of this package's, whose steps are known, and not somebody's own."""
-    return type(algorithm).__module__.startswith("unspool.")
+def shipped(part: Any) -> bool:
+    """Whether a rule or a term is one of this package's, whose ways are known, and not somebody's own."""
+    return type(part).__module__.startswith("unspool.")
 
 
 def begun(algorithm: Algorithm, start: Tensor) -> State:

@@ -17,6 +17,7 @@ from unspool.reproduce.bench import Bench, record
 from unspool.reproduce.results import Record
 from unspool.study import Row, Status, Trial
 from unspool.study.trial import Result
+from unspool.train.device import device_for
 from unspool.train.task import Task
 
 #: Seconds between two lines about how training is getting on.
@@ -37,8 +38,8 @@ class Trained:
 
 
 def where_to_train(bench: Bench) -> str:
-    """The device that was asked for; else a GPU where there is one."""
-    return bench.place.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    """The device that was asked for, or the one that every door takes."""
+    return device_for(bench.place.device)
 
 
 def train_each(

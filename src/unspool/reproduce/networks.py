@@ -26,6 +26,7 @@ from unspool.reproduce.page_descent import Descent, along
 from unspool.reproduce.table2 import chosen_settings
 from unspool.reproduce.wide import heterophily_search
 from unspool.study import Trial
+from unspool.train.device import device_for
 
 #: The file beside the results.
 NETWORKS = "networks.json"
@@ -129,8 +130,7 @@ def trained_network(data: Dataset, trials: Sequence[Trial], device: str | None =
         >>> made.found.gain.values.shape, len(made.descent.runs)
         (torch.Size([2, 121]), 2)
     """
-    where = device if device is not None else "cuda" if torch.cuda.is_available() else "cpu"
-    provide = study.Provider(data, where)
+    provide = study.Provider(data, device_for(device))
     nets: list[tuple[str, Any]] = []
     for trial in trials:
         member = provide(trial)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.polynomial import chebyshev
 from torch import Tensor
 
 from unspool.objective.channel import Map
@@ -193,6 +192,8 @@ def _powers(c: Array, basis: Basis) -> Array:
 
 
 def _cheb_to_powers(c: Array) -> Array:
+    from numpy.polynomial import chebyshev  # 16 ms that whoever reads nothing back need not wait for
+
     found = np.zeros_like(c)
     powers = chebyshev.cheb2poly(c)
     found[: len(powers)] = powers  # cheb2poly leaves out zeros at the end
@@ -226,7 +227,9 @@ def _points(hops: int) -> Array:
 
 def _response(c: Array, basis: Basis) -> Array:
     """c(a) on [−1, 1]."""
-    vander = chebyshev.chebvander if basis is Basis.CHEBYSHEV else np.polynomial.polynomial.polyvander
+    from numpy.polynomial import chebyshev, polynomial
+
+    vander = chebyshev.chebvander if basis is Basis.CHEBYSHEV else polynomial.polyvander
     return np.tensordot(vander(_points(len(c)), len(c) - 1), c, 1)
 
 

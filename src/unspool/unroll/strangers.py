@@ -53,7 +53,7 @@ def _refuse_if(strange: bool, name: str) -> None:
 
 
 def _known(term: Term) -> bool:
-    return all(type(part).__module__.startswith("unspool.") for part in (term, getattr(term, "potential", term)))
+    return shipped(term) and shipped(getattr(term, "potential", term))
 
 
 def _parts(term: Term, problem: Problem, h: Tensor) -> list[Any]:
