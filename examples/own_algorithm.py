@@ -12,10 +12,10 @@ class HeavyBall(us.Algorithm):
     step: us.Coefficient
     momentum: us.Coefficient
 
-    def begin(self, h):
+    def init(self, h):
         return (h, h)
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h, before = state
         return (h - self.step_size(problem) * problem.gradient(h) + problem[self.momentum] * (h - before), h)
 

@@ -40,14 +40,14 @@ def test_laws_on_composite_objectives(algorithm, objective):
 class Lazy(us.GradientDescent):
     """Stops half-way: not the minimiser."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - (problem.gradient(h) - 0.1 * h) * self.step_size(problem),)
 
 
 class Uphill(us.GradientDescent):
-    def advance(self, state, problem):
-        (h,) = super().advance(state, problem)
+    def update(self, state, problem):
+        (h,) = super().update(state, problem)
         return (h + 1e-3 * torch.sign(problem.gradient(h)),)
 
 
@@ -120,7 +120,7 @@ def test_exact_with_signed_edges(graph, x, random):
     ],
 )
 def test_misfits_are_refused_by_name(objective, algorithm, words):
-    with pytest.raises(us.Refusal, match=words):
+    with pytest.raises(us.IncompatibleError, match=words):
         us.unroll(objective, algorithm, depth=None if isinstance(algorithm, us.Exact) else 3)
 
 
@@ -134,12 +134,12 @@ def test_misfits_are_refused_by_name(objective, algorithm, words):
     ],
 )
 def test_objectives_without_a_minimiser_say_so(objective, words, graph, x):
-    with pytest.raises(us.Refusal, match=words):
+    with pytest.raises(us.IncompatibleError, match=words):
         us.minimise(objective, x, graph)
 
 
 def test_chebyshev_refuses_flat_objectives(graph, x):
-    with pytest.raises(us.Refusal, match="strictly convex"):
+    with pytest.raises(us.IncompatibleError, match="strictly convex"):
         us.unroll(us.Smoothness(1.0), us.Chebyshev(), depth=3)
 
 
@@ -158,12 +158,12 @@ def test_bad_settings_are_named(build, words):
 
 
 def test_a_flat_objective_has_no_default_step(graph, x):
-    with pytest.raises(us.Refusal, match="is flat, so the step 1/L is not defined"):
+    with pytest.raises(us.IncompatibleError, match="is flat, so the step 1/L is not defined"):
         us.unroll(us.Sparse(0.1), us.ProximalGradient(), depth=3)(x, graph)
     assert us.unroll(us.Sparse(0.1), us.ProximalGradient(step=1.0), depth=3)(x, graph).shape == x.shape
 
 
 @pytest.mark.parametrize("alpha", [0.1, us.Learnable(0.1, name="α")])
 def test_chebyshev_refuses_non_convex_objectives_when_it_is_unrolled(alpha):
-    with pytest.raises(us.Refusal, match="strictly convex objective"):
+    with pytest.raises(us.IncompatibleError, match="strictly convex objective"):
         us.unroll(us.Fidelity(alpha) + us.Smoothness(-0.9), us.Chebyshev(), depth=3)

@@ -66,7 +66,7 @@ DOORS = {
 
 def _reason(trace):
     if trace.reason is not None:
-        raise us.Refusal(trace.reason)
+        raise us.IncompatibleError(trace.reason)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -75,13 +75,13 @@ def _reason(trace):
 def test_a_false_claim_is_refused_by_name(door, shift, dtype, graph, x):
     """At −1.5 the path lies in a valley: all of it is convex, and other valleys are as deep."""
     weak = us.Fidelity(0.05) + us.Smoothness(0.1) + Wave(1.0)
-    with pytest.raises(us.Refusal, match=r"Wave.* is convex and is not"):
+    with pytest.raises(us.IncompatibleError, match=r"Wave.* is convex and is not"):
         DOORS[door](weak, (0.1 * x + shift).to(dtype), graph.to(dtype))
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_hard_thresholding_is_not_the_proximal_operator_of_a_convex_term(door, graph, x):
-    with pytest.raises(us.Refusal, match=r"Count.* is convex and is not"):
+    with pytest.raises(us.IncompatibleError, match=r"Count.* is convex and is not"):
         DOORS[door](us.Fidelity(1.0) + us.Smoothness(0.5) + Count(0.3), x, graph)
 
 
@@ -107,14 +107,14 @@ def test_an_understated_lipschitz_constant_is_not_a_minimiser(graph, x):
         def gradient(self, h, given):
             return 100 * super().gradient(h, given)
 
-    with pytest.raises(us.Refusal, match="Lipschitz constant of Steep"):
+    with pytest.raises(us.IncompatibleError, match="Lipschitz constant of Steep"):
         us.minimise(us.Fidelity(0.5) + us.Smoothness(0.5) + Steep(1.0), x, graph)
 
 
 class Huber(us.SmoothTerm):
     """Calls itself quadratic and bends away at ``knee``."""
 
-    quadratic = True
+    affine_gradient = True
 
     def __init__(self, knee):
         self.knee = knee
@@ -134,7 +134,7 @@ class Huber(us.SmoothTerm):
 def test_what_calls_itself_quadratic_and_is_not_has_no_linear_solution(knee, graph, x):
     objective = Huber(knee) + us.Smoothness(0.5) + us.Ridge(0.1)
     for use in (lambda: us.minimise(objective, x, graph), lambda: us.unroll(objective, us.Exact())(x, graph)):
-        with pytest.raises(us.Refusal, match=r"Huber.* calls itself quadratic"):
+        with pytest.raises(us.IncompatibleError, match=r"Huber.* calls itself quadratic"):
             use()
 
 

@@ -111,21 +111,21 @@ def test_what_cannot_be_collected_is_left_alone(objective, step):
 
 def test_layers_that_keep_nothing_of_h():
     gcn = fused_step(convolution_objective(3), us.Fixed(0.5))
-    assert gcn.keep.zero
-    assert gcn.give.zero
-    assert list(gcn.hop.parts.values()) == [1.0]  # A H W, as it is written
+    assert gcn.h.zero
+    assert gcn.x.zero
+    assert list(gcn.sh.parts.values()) == [1.0]  # A H W, as it is written
     for name in ("GCNII", "GCNII-constant"):
         gcnii = build(name, teleport=0.2).propagation._fused
-        assert gcnii.keep.zero
+        assert gcnii.h.zero
         assert gcnii.ratio == pytest.approx(0.25)  # ((1 − a) A H + a X) T: one product with T
     air = models.AirGNN(3, 2, residual=0.4).propagation._fused
-    assert air.keep.zero
-    assert air.give.zero
-    assert air.hop.at(None) == pytest.approx(1.0)
+    assert air.h.zero
+    assert air.x.zero
+    assert air.sh.at(None) == pytest.approx(1.0)
     appnp = models.APPNP(3, 2, teleport=0.1).propagation._fused
-    assert appnp.keep.zero
-    assert appnp.hop.at(None) == pytest.approx(0.9)
-    assert appnp.give.at(None) == pytest.approx(0.1)
+    assert appnp.h.zero
+    assert appnp.sh.at(None) == pytest.approx(0.9)
+    assert appnp.x.at(None) == pytest.approx(0.1)
 
 
 def test_a_step_that_forgets_everything_gives_zero(graph, x):
@@ -136,7 +136,7 @@ def test_a_step_that_forgets_everything_gives_zero(graph, x):
 class HalfStep(us.GradientDescent):
     """A rule that takes half of the step it names."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (problem.descend(h, 0.5 * self.step_size(problem)),)
 

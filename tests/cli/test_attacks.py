@@ -14,7 +14,7 @@ from unspool import report
 from unspool.cli import seed as one_seed
 from unspool.cli.main import cli
 from unspool.cli.sentence import sentence
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 
 CLASSES = ("--label-column", "team")
 FILES = {"weights": "*.safetensors"}
@@ -66,7 +66,9 @@ def asked(*words):
         return True, done.output
     if isinstance(problem, SystemExit):
         return False, done.output
-    assert isinstance(problem, Refusal | ValueError | TypeError | OSError | MemoryError | RuntimeError), repr(problem)
+    assert isinstance(problem, IncompatibleError | ValueError | TypeError | OSError | MemoryError | RuntimeError), repr(
+        problem
+    )
     said = sentence(problem)  # as the command line says it
     assert said, repr(problem)
     assert "\n" not in said

@@ -161,14 +161,14 @@ def test_double_precision_models_take_the_data_as_they_are(tmp_path, files, caps
 
 def test_what_is_missing_is_one_sentence(tmp_path, files):
     bare = save_folder(us.models.SGC(2, 3), tmp_path / "bare")
-    with pytest.raises(us.Refusal, match="does not say which data it was trained on; give them with --edges"):
+    with pytest.raises(us.IncompatibleError, match="does not say which data it was trained on; give them with --edges"):
         ask(bare, "0")
     with pytest.raises(FileNotFoundError, match="there is no model"):
         ask(tmp_path / "no.pt", "0")
     with pytest.raises(ValueError, match=r"written as \.png, \.svg or \.pdf"):
         ask(bare, "0", out=tmp_path / "a.gif")
     strange = save_folder(us.models.SGC(2, 3), tmp_path / "c", data={"transforms": ["whitened"]})
-    with pytest.raises(us.Refusal, match="after 'whitened', which this version does not know"):
+    with pytest.raises(us.IncompatibleError, match="after 'whitened', which this version does not know"):
         ask(strange, "ada", edges=files[0], features=files[1])
     with pytest.raises(ValueError, match="no node 9: nodes are counted from 0 to 3"):
         ask(bare, "9", edges=files[0], features=files[1])

@@ -21,7 +21,7 @@ def test_every_model_is_listed_with_its_problem():
     for kind, record in zip(models.MODELS, records, strict=True):
         made = kind(4, 2)
         assert kind.__name__ in text
-        assert (record["objective"], record["reading"]) == (str(made.objective), made.reading)
+        assert (record["objective"], record["derivation"]) == (str(made.objective), made.derivation)
         assert record["about"]
 
 

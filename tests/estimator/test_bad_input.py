@@ -156,9 +156,9 @@ def test_what_denoisers_refuse():
         GraphDenoiser().fit(NAN, graph=GRAPH)
     with pytest.raises(ValueError, match="x has shape \\(1, 6, 2\\)"):
         GraphDenoiser().fit(X[None], graph=GRAPH)
-    with pytest.raises(us.Refusal, match="this graph is directed"):
+    with pytest.raises(us.IncompatibleError, match="this graph is directed"):
         GraphDenoiser().fit(X, graph=us.Graph.from_edges([[0, 1], [1, 2]], nodes=6, directed=True))
-    with pytest.raises(us.Refusal, match="no edges"):
+    with pytest.raises(us.IncompatibleError, match="no edges"):
         GraphDenoiser(GCV()).fit(X, graph=us.Graph.from_edges([[], []], nodes=6))
     with pytest.raises(ValueError, match="noise=-1: a standard deviation"):
         GraphDenoiser(SURE(noise=-1)).fit(X, graph=GRAPH)

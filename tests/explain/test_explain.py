@@ -230,7 +230,7 @@ def test_a_model_that_computes_something_else_is_refused():
         def forward(self, x, graph, edge_weight=None):
             return 2 * super().forward(x, graph, edge_weight)
 
-    with pytest.raises(us.Refusal, match=r"something else than p_pos\(propagation\(p_pre\(x\)\)\)"):
+    with pytest.raises(us.IncompatibleError, match=r"something else than p_pos\(propagation\(p_pre\(x\)\)\)"):
         explain(Doubling(6, 3).double(), signal(12), us.testing.small_graph(), 0)
 
 

@@ -30,12 +30,12 @@ def parts_of(model, graph, x):
     model.eval()
     with torch.no_grad():
         z = model.p_pre(x)
-        return z, model.propagation(z, graph.relaxed())
+        return z, model.propagation(z, graph.with_general_laplacian())
 
 
 def score_of(model, graph, z, node, target):
     with torch.no_grad():
-        return float(model.p_pos(model.propagation(z, graph.relaxed()))[node, target])
+        return float(model.p_pos(model.propagation(z, graph.with_general_laplacian()))[node, target])
 
 
 @pytest.mark.parametrize(("name", "where"), cases(LINEAR))

@@ -198,8 +198,8 @@ def test_warm_values_are_not_passed_over():
 
 def test_ppnp_refuses_what_has_no_inverse():
     plain = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.NONE)
-    with pytest.raises(us.Refusal, match="eigenvalues outside"):
+    with pytest.raises(us.IncompatibleError, match="eigenvalues outside"):
         models.PPNP(4, 3)(X, plain)
     walk = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.RANDOM_WALK)  # fmt: skip
-    with pytest.raises(us.Refusal, match="undirected"):
+    with pytest.raises(us.IncompatibleError, match="undirected"):
         models.PPNP(4, 3)(X, walk)

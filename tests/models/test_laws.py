@@ -21,7 +21,7 @@ def test_is_its_reference(name, where):
     x = signal(graph.nodes)
     assert close(graph.to_dense(), a, 1e-14)
     if where == "directed" and name.startswith("PPNP"):
-        with pytest.raises(us.Refusal, match="undirected graph; build it without directed=True"):
+        with pytest.raises(us.IncompatibleError, match="undirected graph; build it without directed=True"):
             model(x, graph)
         return
     out, expected = model(x, graph), reference(model, a, x)
@@ -72,4 +72,4 @@ def test_prints_its_problem(name):
     model = build(name)
     assert str(model.objective)
     assert str(model.objective) in repr(model)
-    assert model.reading
+    assert model.derivation

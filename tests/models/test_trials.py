@@ -75,7 +75,7 @@ def test_trials_differ_in_their_masks(place):
 
 
 def test_checkpointed_layers_refuse_to_stack(place):
-    with pytest.raises(us.Refusal, match=r"do not go under vmap .*use adjoint=Stored\(\)"):
+    with pytest.raises(us.IncompatibleError, match=r"do not go under vmap .*use adjoint=Stored\(\)"):
         stacked([build("AirGNN-checkpointed", seed) for seed in range(2)], sparse_signal(NODES), place)
 
 

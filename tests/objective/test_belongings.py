@@ -153,7 +153,7 @@ class ListRule(us.Algorithm):
     def __init__(self):
         self.steps = [leaf("first", 0.2), leaf("others", 0.1)]
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - problem.gradient(h) * problem[self.steps[min(problem.layer - 1, 1)]],)
 
@@ -191,7 +191,7 @@ class OutOfReach(Kept):
 
 def test_a_coefficient_that_cannot_be_found_is_named(graph, x):
     net = us.unroll(us.Fidelity(0.5) + OutOfReach(), us.GradientDescent(step=0.2), depth=3).double()
-    with pytest.raises(us.Refusal, match=r"hidden.* attribute"):
+    with pytest.raises(us.IncompatibleError, match=r"hidden.* attribute"):
         net(x, graph)
 
 

@@ -15,7 +15,7 @@ class Masked(us.SmoothTerm):
 
     mask: torch.Tensor
     weight: Any = 1.0
-    quadratic = True
+    affine_gradient = True
 
     def value(self, h, given):
         return (self.mask * (h - given.x).square()).sum((-2, -1)) * given[self.weight]
@@ -67,7 +67,7 @@ def test_its_minimiser_is_found_or_said_not_to_exist(graph, objective, random):
     hessian = dense_hessian(objective, graph, 2)
     x = torch.randn(graph.nodes, 2, dtype=torch.float64, generator=random)
     if float(torch.linalg.eigvalsh(hessian)[0]) < 0:
-        with pytest.raises(us.Refusal, match="unbounded below on this graph"):
+        with pytest.raises(us.IncompatibleError, match="unbounded below on this graph"):
             us.minimise(objective, x, graph)
         return
     right = -objective.gradient(torch.zeros_like(x), x, graph)
@@ -78,7 +78,7 @@ def test_its_minimiser_is_found_or_said_not_to_exist(graph, objective, random):
 class Known(us.SmoothTerm):
     """Reads off the input where it is known."""
 
-    quadratic = True
+    affine_gradient = True
 
     def value(self, h, given):
         return ((given.x != 0) * (h - given.x).square()).sum((-2, -1))
@@ -98,7 +98,7 @@ def test_the_sum_is_judged_at_the_input_at_hand(graph, x, size):
     h = us.minimise(objective, x, graph)
     assert float(objective.gradient(h, x, graph).norm()) < 1e-7 * float(x.norm())
     assert us.minimise(objective, torch.stack([x, 2 * x]), graph).shape == (2, *x.shape)
-    with pytest.raises(us.Refusal, match="not strictly convex"):
+    with pytest.raises(us.IncompatibleError, match="not strictly convex"):
         us.minimise(objective, torch.stack([x, 0 * x]), graph)
 
 
@@ -111,7 +111,7 @@ def test_a_part_without_any_known_value_has_no_unique_minimiser(nodes, dtype):
     mask = torch.zeros(nodes, 1, dtype=dtype)
     mask[: nodes // 2] = 1.0
     objective, x = Masked(mask) + us.Smoothness(1.0), torch.ones(nodes, 1, dtype=dtype)
-    with pytest.raises(us.Refusal, match="not strictly convex"):
+    with pytest.raises(us.IncompatibleError, match="not strictly convex"):
         us.minimise(objective, x, graph)
     assert us.minimise(objective + us.Ridge(1e-3), x, graph).shape == x.shape
 
@@ -121,7 +121,7 @@ def test_where_it_cannot_be_told_nothing_is_claimed():
     mask = torch.zeros(nodes, 1, dtype=torch.float64)
     mask[0] = 1.0
     graph = us.graph.path(nodes).to(torch.float64)
-    with pytest.raises(us.Refusal, match=r"not be shown .* Ridge"):
+    with pytest.raises(us.IncompatibleError, match=r"not be shown .* Ridge"):
         us.minimise(Masked(mask) + us.Smoothness(1.0), torch.ones(nodes, 1, dtype=torch.float64), graph)
 
 
@@ -156,6 +156,6 @@ class Wave(us.SmoothTerm):
     ids=str,
 )
 def test_refusals_say_what_is_true(objective, said, unsaid, graph, x):
-    with pytest.raises(us.Refusal, match=said) as refusal:
+    with pytest.raises(us.IncompatibleError, match=said) as refusal:
         us.minimise(objective, x, graph)
     assert unsaid not in str(refusal.value)

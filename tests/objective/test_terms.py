@@ -101,7 +101,7 @@ class TightLipschitz(us.Fidelity):
 
 
 class NotAffine(Wrong):
-    quadratic = True
+    affine_gradient = True
 
     def value(self, h, given):
         return torch.log(torch.cosh(h)).sum((-2, -1))

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from unspool.errors import IncompatibleError
 from unspool.ops.activation import (
     ELU,
     Arctan,
@@ -20,7 +21,6 @@ from unspool.ops.activation import (
     not_a_prox,
     potential_of,
 )
-from unspool.refusal import Refusal
 
 # each potential beside torch's own activation
 PAIRS = [
@@ -172,17 +172,17 @@ def test_arctan_rises_with_slope_one_to_one():
     ids=lambda case: type(case).__name__ if isinstance(case, nn.Module) else "",
 )
 def test_others_are_refused_with_the_reason(module, reason):
-    with pytest.raises(Refusal, match=reason):
+    with pytest.raises(IncompatibleError, match=reason):
         potential_of(module)
 
 
 def test_parameters_that_make_no_prox_are_refused():
-    with pytest.raises(Refusal, match=r"softshrink with radius -1 .* must not be negative"):
+    with pytest.raises(IncompatibleError, match=r"softshrink with radius -1 .* must not be negative"):
         Softshrink(-1.0)
     with pytest.raises(ValueError, match=r"hardtanh needs low < high, not \[1, -1\]"):
         Hardtanh(1.0, -1.0)
     for a in (0.0, -0.5):
-        with pytest.raises(Refusal, match="ELU"):
+        with pytest.raises(IncompatibleError, match="ELU"):
             ELU(a)
 
 
@@ -208,5 +208,5 @@ def test_second_derivatives_of_prox(potential):
 def test_prox_of_nothing_and_of_less():
     v = torch.linspace(-2, 2, 9, dtype=torch.float64)
     assert torch.equal(Tanh().prox(v, 0.0), v)
-    with pytest.raises(Refusal, match="not convex"):
+    with pytest.raises(IncompatibleError, match="not convex"):
         Tanh().prox(v, -1.0)

@@ -155,5 +155,5 @@ def test_matrices_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="symmetric"):
         shifted_solve(directed, signal(13, 1), 1.0, 0.5)
     plain = us.graph.grid(3, 4, normalise=us.Normalisation.NONE).to(torch.float64)
-    with pytest.raises(us.Refusal, match=r"negative curvature: .*eigenvalues outside"):
+    with pytest.raises(us.IncompatibleError, match=r"negative curvature: .*eigenvalues outside"):
         shifted_solve(plain, signal(12, 1), 1.0, 0.9)

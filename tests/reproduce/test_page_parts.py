@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import unspool as us
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.reproduce.cells import choose
 from unspool.reproduce.page_causes import cause_of, surpassed
 from unspool.reproduce.page_cells import Standing, gap, standing
@@ -113,7 +113,7 @@ def test_a_network_that_was_read_back_has_the_same_objective(random):
 
 
 def test_exact_networks_have_nothing_along_depth():
-    with pytest.raises(Refusal, match="at once"):
+    with pytest.raises(IncompatibleError, match="at once"):
         along(us.models.PPNP(5, 3).eval(), torch.eye(5), us.graph.ring(5))
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import unspool as us
-from unspool import Refusal
+from unspool import IncompatibleError
 from unspool.spectral import Follow, dirichlet, dirichlet_energy, energy, polynomials
 
 ROOM = importlib.import_module("unspool.spectral.energy")
@@ -189,7 +189,7 @@ def test_bands_must_cover_everything(bands, graph, x):
 
 def test_directed_graphs_have_no_bands():
     graph = us.Graph.from_edges([[0], [1]], nodes=3, directed=True)
-    with pytest.raises(Refusal, match="directed"):
+    with pytest.raises(IncompatibleError, match="directed"):
         energy(us.HopNetwork([1.0, 1.0]), torch.ones(3, 1), graph)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.compare import Test, bootstrap_interval, compare, compare_all, holm, paired_t, signed_rank
 from unspool.study.results.table import Table, example_table
 
@@ -110,10 +110,10 @@ def test_missing_seeds_are_named_and_left_out():
     assert found.note == "A lacks seed 7; B lacks seed 5"
     assert found.difference == pytest.approx((0.1 + 0.05 + 0.2) / 3)
     with pytest.raises(
-        Refusal, match="two test scores on the same seed are needed, found 1: A lacks seed 2; B lacks seed 1"
+        IncompatibleError, match="two test scores on the same seed are needed, found 1: A lacks seed 2; B lacks seed 1"
     ):
         compare(scored(A={0: 0.8, 1: 0.7}, B={0: 0.7, 2: 0.7}), "A", "B")
-    with pytest.raises(Refusal, match="found 0"):
+    with pytest.raises(IncompatibleError, match="found 0"):
         compare(scored(A={0: NAN, 1: NAN}, B={0: NAN, 1: NAN}), "A", "B")
 
 
@@ -127,7 +127,7 @@ def test_bad_words_are_refused():
         with pytest.raises((TypeError, ValueError), match=message):
             compare(table, "GCN", "UGDGNN", **words)
     other = Table.of([*table.rows, *(replace(r, data="b", key=f"b{r.key}") for r in table.rows)])
-    with pytest.raises(Refusal, match="scores on cora and b cannot be compared"):
+    with pytest.raises(IncompatibleError, match="scores on cora and b cannot be compared"):
         compare(other, {"model": "GCN", "data": "cora"}, {"model": "GCN", "data": "b"})
     with pytest.raises(ValueError, match="at least two models"):
         compare_all(table, ["GCN"])

@@ -63,7 +63,7 @@ FILES = {
 
 
         @dataclass(frozen=True, eq=False)
-        class Damped(us.QuadraticTerm):
+        class Damped(us.StencilTerm):
             """A fidelity to a damped input."""
 
             weight: Any
@@ -72,14 +72,14 @@ FILES = {
                 return (h - given.x * SCALE).square().sum((-2, -1)) * given[self.weight]
 
             def stencil(self, given):
-                return us.Stencil(own=2 * given[self.weight], given=-2 * given[self.weight] * SCALE)
+                return us.Stencil(h=2 * given[self.weight], x=-2 * given[self.weight] * SCALE)
 
 
         @dataclass(frozen=True, eq=False)
         class Ball(us.Algorithm):
             step: Any
 
-            def advance(self, state, problem):
+            def update(self, state, problem):
                 (h,) = state
                 return (h - self.step_size(problem) * problem.gradient(h),)
 
@@ -176,7 +176,7 @@ FILES = {
 
 #: File, text, and what stands there instead: each makes another model.
 CHANGES = {
-    "a method of a term": ("own_model.py", "own=2 * given", "own=3 * given"),
+    "a method of a term": ("own_model.py", "h=2 * given", "h=3 * given"),
     "a value of a term": ("own_model.py", ".square().sum", ".abs().sum"),
     "a method of an algorithm": ("own_model.py", "(h - self.step_size", "(h + self.step_size"),
     "a helper": ("own_model.py", "return 2 * x", "return 4 * x"),
@@ -513,9 +513,9 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
         def forward(self, x, graph):
             log.write("x")
 
-    with log, pytest.raises(us.Refusal, match=r"Noting → forward → log is a TextIOWrapper.*; make it inside"):
+    with log, pytest.raises(us.IncompatibleError, match=r"Noting → forward → log is a TextIOWrapper.*; make it inside"):
         Trial(Noting).key("")
-    with open(tmp_path / "log") as held, pytest.raises(us.Refusal, match="part is a TextIOWrapper"):
+    with open(tmp_path / "log") as held, pytest.raises(us.IncompatibleError, match="part is a TextIOWrapper"):
         Trial(us.models.GCN, {"part": held}).key("")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.best import Measure
 from unspool.study.results.importance import Method, importance
 from unspool.study.results.table import Table, example_table
@@ -101,7 +101,7 @@ def test_the_method_follows_what_is_there(monkeypatch):
     assert importance(table) == importance(table)
     holes = table_of(grid(a=[1, 2, 3], b=[1, 2, 3])[:-1], lambda a, b: a)
     assert importance(holes).method is Method.FOREST
-    with pytest.raises(Refusal, match="no full grid"):
+    with pytest.raises(IncompatibleError, match="no full grid"):
         importance(holes, method=Method.GRID)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
@@ -132,10 +132,10 @@ def test_diverged_settings_count_as_the_worst():
 
 
 def test_nothing_to_explain_is_said():
-    with pytest.raises(Refusal, match="1 finished setting: importance needs at least two"):
+    with pytest.raises(IncompatibleError, match="1 finished setting: importance needs at least two"):
         importance(table_of(grid(a=[1]), lambda a: 0.5))
-    with pytest.raises(Refusal, match="all settings have the same validation score"):
+    with pytest.raises(IncompatibleError, match="all settings have the same validation score"):
         importance(table_of(grid(a=[1, 2]), lambda a: 0.5))
     mixed = [*example_table().rows, replace(example_table().rows[0], data="b", key="b")]
-    with pytest.raises(Refusal, match=r"use filter\(data="):
+    with pytest.raises(IncompatibleError, match=r"use filter\(data="):
         importance(Table.of(mixed))

@@ -156,7 +156,7 @@ def test_settings_that_do_not_fit_fail_alone(data):
 def test_nothing_but_failures_is_said(data):
     study = search()
     with pytest.raises(
-        us.Refusal, match=r"all 12 trials so far failed, the first with RuntimeError: no such thing; see"
+        us.IncompatibleError, match=r"all 12 trials so far failed, the first with RuntimeError: no such thing; see"
     ):
         optimise(study, lambda t: grid(Fragile, kind="raises", seed=0), data, trials=100, batch=6, device="cpu")
     assert len(study.trials) == 12
@@ -190,14 +190,14 @@ def test_an_interrupt_leaves_nothing_open(where, data):
 
 def test_refusals(data):
     with pytest.raises(
-        us.Refusal, match=r"scores are maximised, but the study minimises: make it with direction='maximize'"
+        us.IncompatibleError, match=r"scores are maximised, but the study minimises: make it with direction='maximize'"
     ):
         optimise(search(direction="minimize"), suggest, data)
     with pytest.raises(
-        us.Refusal, match=r"losses are minimised, but the study maximises.*or give by=Measure.VALID_SCORE"
+        us.IncompatibleError, match=r"losses are minimised, but the study maximises.*or give by=Measure.VALID_SCORE"
     ):
         optimise(search(), suggest, data, by=Measure.VALID_LOSS)
-    with pytest.raises(us.Refusal, match=r"2 directions, and one number is told; use evaluate"):
+    with pytest.raises(us.IncompatibleError, match=r"2 directions, and one number is told; use evaluate"):
         optimise(optuna.create_study(directions=["maximize", "minimize"]), suggest, data)
     with pytest.raises(TypeError, match="NoneType is no Optuna study"):
         optimise(None, suggest, data)
@@ -221,7 +221,7 @@ def test_refusals(data):
 def test_without_optuna(monkeypatch, data):
     study = search()
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(us.Refusal, match=r"needs Optuna: pip install 'unspool\[optuna\]'"):
+    with pytest.raises(us.IncompatibleError, match=r"needs Optuna: pip install 'unspool\[optuna\]'"):
         optimise(study, suggest, data)
 
 

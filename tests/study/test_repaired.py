@@ -101,7 +101,7 @@ def test_other_splits_of_the_same_data_stand_apart(data):
     study.run(small(rate=0.01), other, store=store)
     found = study.Study(store)
     assert len({one["data"] for one in found.table.records()}) == 2
-    with pytest.raises(us.Refusal, match="cannot be compared"):
+    with pytest.raises(us.IncompatibleError, match="cannot be compared"):
         found.best()
 
 
@@ -133,7 +133,7 @@ def test_failures_are_seen_and_can_be_tried_again(data, monkeypatch):
     space = study.grid(Broken, seed=range(2), epochs=2)
     found = study.run(space, data, store=store)
     assert "2 of 2 failed (TypeError: no such thing)" in str(found)
-    with pytest.raises(us.Refusal, match="2 of 2 failed"):
+    with pytest.raises(us.IncompatibleError, match="2 of 2 failed"):
         found.best()
     monkeypatch.setenv("UNSPOOL_REPAIRED", "yes")
     assert len(study.run(space, data, store=store).table) == 0

@@ -66,7 +66,7 @@ def test_presets_can_be_chosen():
     plain, official = grid(GCN, seed=0, preset=["default", "Official"]).trials("cora")
     assert plain.preset == "default"
     assert official.settings["hidden"] == 16
-    with pytest.raises(us.Refusal, match="UGDGNN has no official setting"):
+    with pytest.raises(us.IncompatibleError, match="UGDGNN has no official setting"):
         grid(UGDGNN, preset="official").trials("cora")
 
 
@@ -104,7 +104,7 @@ def test_a_class_of_ones_own_gets_a_preset_that_is_asked_for():
     (named,) = grid(Again.UGDGNN, seed=0, preset="paper").trials("cora")
     (plain,) = grid(Mine, seed=0, preset="paper").trials("cora")
     assert (named.settings, named.plan) == (plain.settings, plain.plan)
-    with pytest.raises(us.Refusal, match="UGDGNN has no official setting"):
+    with pytest.raises(us.IncompatibleError, match="UGDGNN has no official setting"):
         grid(Again.UGDGNN, preset="official").trials("cora")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.compare import Test, compare
 from unspool.study.results.importance import importance
 from unspool.study.results.plot import plot_choices, plot_compare, plot_grid, plot_importance, plot_leaders
@@ -93,7 +93,7 @@ def test_many_values_lie_on_an_axis_and_rates_on_a_logarithmic_one():
     assert (dropout.get_xlabel(), dropout.get_xscale(), len(dropout.lines[0].get_xdata())) == ("dropout", "linear", 17)
     assert (rate.get_xlabel(), rate.get_xscale()) == ("rate", "log")
     many = Table.of(at(k) for k in range(40))
-    with pytest.raises(Refusal, match="too many values for a heat map"):
+    with pytest.raises(IncompatibleError, match="too many values for a heat map"):
         plot_grid(many, "rate", "dropout")
 
 
@@ -127,12 +127,12 @@ def test_odd_names_are_no_formulas():
 
 
 def test_nothing_to_draw_is_said():
-    with pytest.raises(Refusal, match="nothing to draw"):
+    with pytest.raises(IncompatibleError, match="nothing to draw"):
         plot_leaders(Table.of([]))
-    with pytest.raises(Refusal, match="nothing to draw"):
+    with pytest.raises(IncompatibleError, match="nothing to draw"):
         plot_choices(Table.of([]))
-    with pytest.raises(Refusal, match="no hyper-parameter varies"):
+    with pytest.raises(IncompatibleError, match="no hyper-parameter varies"):
         plot_choices(TABLE.filter(model="GCN", dropout=0.5))
     two = [*TABLE.rows, replace(TABLE.rows[0], data="b", key="b")]
-    with pytest.raises(Refusal, match=r"use filter\(data="):
+    with pytest.raises(IncompatibleError, match=r"use filter\(data="):
         plot_grid(Table.of(two), "dropout", "model")

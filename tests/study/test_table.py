@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import unspool as us
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.best import Measure, Sample
 from unspool.study.results.compare import compare
 from unspool.study.results.importance import importance
@@ -158,7 +158,7 @@ def test_changed_data_under_the_same_name_is_other_data():
     new = [replace(r, key=f"new{r.key}", number=9, mark="77aa") for r in study({0.1: [result(0.6)]}).rows]
     table = Table.of([*old, *new])
     assert [b.data for b in table.best_each()] == ["cora 5e1f", "cora 77aa"]
-    with pytest.raises(Refusal, match="scores on cora 5e1f and cora 77aa cannot be compared"):
+    with pytest.raises(IncompatibleError, match="scores on cora 5e1f and cora 77aa cannot be compared"):
         table.best()
 
 
@@ -175,7 +175,7 @@ def test_datasets_are_not_compared():
         for n, (d, p) in enumerate([("a", 0.1), ("b", 0.1), ("a", 0.5), ("b", 0.5)])
     ]
     table = Table.of(rows)
-    with pytest.raises(Refusal, match=r"scores on a and b cannot be compared; use filter\(data=\.\.\.\)"):
+    with pytest.raises(IncompatibleError, match=r"scores on a and b cannot be compared; use filter\(data=\.\.\.\)"):
         table.best()
     assert [(b.data, b.settings["dropout"]) for b in table.best_each()] == [("a", 0.5), ("b", 0.5)]
     assert [b.data for b in table.leaders(1)] == ["a", "b"]
@@ -218,7 +218,7 @@ def test_nothing_finished_is_said():
     assert str(waiting) == "cora: 0 of 1 trials finished, 1 setting\nno trial has finished yet"
     assert waiting.leaders() == waiting.best_each() == ()
     for table in (waiting, Table.of([])):
-        with pytest.raises(Refusal, match="no trial has finished yet"):
+        with pytest.raises(IncompatibleError, match="no trial has finished yet"):
             table.best()
     with pytest.raises(ValueError, match="over='sede': no setting is called so"):
         waiting.best("sede")

@@ -13,10 +13,10 @@ class Anderson(us.Algorithm):
     def inner(self, a, b):
         return (a * b).sum((-2, -1), keepdim=True)
 
-    def begin(self, h):
+    def init(self, h):
         return (h, h, h)
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h, before, left = state
         now = h - problem.gradient(h) * 0.3
         here = now - h

@@ -121,7 +121,7 @@ def test_networks_that_look_at_it_keep_theirs(how):
     net = us.unroll(us.Fidelity(0.5) + SmoothTotalVariation(0.3), us.Accelerated(), depth=4)
     if how is us.Normalisation.RANDOM_WALK:
         net = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.3), us.Accelerated(), depth=4)
-        graph = graph.relaxed()
+        graph = graph.with_general_laplacian()
     us.testing.check_unrolled(net, graph=graph)
 
 

@@ -130,7 +130,7 @@ def test_a_constraint_that_is_not_convex_is_found():
 class Huber(Smooth):
     """A parabola as far as random numbers near 1 can see; calls itself quadratic."""
 
-    quadratic = True
+    affine_gradient = True
     bound = 2.0
 
     def entry(self, h, given):

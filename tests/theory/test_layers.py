@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.theory import CLAIMS, Verdict, layers, propositions
 from unspool.theory.setting import graph, normal
 
@@ -63,7 +63,7 @@ def test_a_high_pass_that_is_read_after_all_is_seen(monkeypatch):
     def willing(hops, **how):
         try:
             return layers_read(hops, **how)
-        except Refusal:
+        except IncompatibleError:
             return layers_read(torch.tensor([0.5, 0.5], dtype=torch.float64))
 
     monkeypatch.setattr(layers, "read_back_hops", willing)

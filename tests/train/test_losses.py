@@ -231,7 +231,7 @@ def test_the_exact_lower_level_trains(data):
     """APPNP solved exactly is PPNP: the same runs from the same weights."""
     task, plan = train.Task.of(data), Plan(epochs=10)
     builds = (
-        lambda: us.models.APPNP(data.features.shape[1], 3, hidden=8).implicit(),
+        lambda: us.models.APPNP(data.features.shape[1], 3, hidden=8).solve_exactly(),
         lambda: us.models.PPNP(data.features.shape[1], 3, hidden=8),
     )
     histories = [train.run_seed(build, 0, task, plan)[1].history for build in builds]

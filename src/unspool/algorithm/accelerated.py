@@ -39,11 +39,11 @@ class Accelerated(SteppedAlgorithm):
         if self.momentum is not None:
             object.__setattr__(self, "momentum", as_coefficient(self.momentum))
 
-    def begin(self, h: Any) -> State:
+    def init(self, h: Any) -> State:
         """Two equal iterates."""
         return (h, h)
 
-    def advance(self, state: State, problem: Problem) -> State:
+    def update(self, state: State, problem: Problem) -> State:
         """The proximal gradient step at Y."""
         h, before = state
         k = problem.layer

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from unspool.algorithm.fused import FusedStep
+from unspool.errors import IncompatibleError
 from unspool.objective import Coefficient, Fixed, Given, Kind, Objective, Term, channel, check_proximable
 from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Leaf, as_coefficient
-from unspool.refusal import Refusal
 
 #: The state of an algorithm: a tuple whose first entry is the current iterate H.
 State = tuple[Any, ...]
@@ -94,27 +94,27 @@ def as_step(value: Any) -> Step:
 
 
 class Algorithm(ABC):
-    """One update rule. Subclass it with an ``advance``; :func:`unspool.testing.check_algorithm` checks the laws.
+    """One update rule. Subclass it with an ``update``; :func:`unspool.testing.check_algorithm` checks the laws.
 
-    Write ``advance`` with ``+``, ``-``, ``*`` and the methods of :class:`Problem` only, and linear problems are lowered to
+    Write ``update`` with ``+``, ``-``, ``*`` and the methods of :class:`Problem` only, and linear problems are lowered to
     a single polynomial of the graph without a further line. A field ``step`` is the step size η.
 
-    A rule that asks for proximal operators says so beside its ``advance``: ``handles = (Kind.SMOOTH, Kind.PROXIMABLE)``.
+    A rule that asks for proximal operators says so beside its ``update``: ``handles = (Kind.SMOOTH, Kind.PROXIMABLE)``.
     Without that line it is given smooth terms only.
     """
 
-    #: The kinds of terms that ``advance`` takes into account; an ``advance`` written anew without it handles smooth ones.
+    #: The kinds of terms that ``update`` takes into account; an ``update`` written anew without it handles smooth ones.
     handles: ClassVar[Any] = (Kind.SMOOTH,)
 
     def check(self, objective: Objective) -> None:  # noqa: B027 - most rules have nothing to add to check_fit
         """Refuse an objective that the rule does not fit for reasons of its own, naming the term."""
 
-    def begin(self, h: Any) -> State:
+    def init(self, h: Any) -> State:
         """The state before the first step, with the iterate first."""
         return (h,)
 
     @abstractmethod
-    def advance(self, state: State, problem: Problem) -> State:
+    def update(self, state: State, problem: Problem) -> State:
         """The state after one step."""
 
     def step_size(self, problem: Problem) -> Map:
@@ -124,7 +124,7 @@ class Algorithm(ABC):
             return problem[rule]
         lipschitz = problem.lipschitz()
         if channel.is_zero(lipschitz):
-            raise Refusal(
+            raise IncompatibleError(
                 f"the smooth part of {problem.objective} is flat, so the step 1/L is not defined; give {self.name} a step="
             )
         return rule.factor / lipschitz
@@ -168,15 +168,15 @@ def shipped(part: Any) -> bool:
     return type(part).__module__.startswith("unspool.")
 
 
-def begun(algorithm: Algorithm, start: Tensor) -> State:
+def initial_state(algorithm: Algorithm, start: Tensor) -> State:
     """The state before the first step. A rule of one's own begins with a copy, which it may change in place."""
-    return algorithm.begin(start if shipped(algorithm) else start.clone())
+    return algorithm.init(start if shipped(algorithm) else start.clone())
 
 
 def handled_kinds(algorithm: Algorithm) -> tuple[Kind, ...]:
-    """The kinds of terms that a rule takes into account: those it states beside its ``advance`` or below.
+    """The kinds of terms that a rule takes into account: those it states beside its ``update`` or below.
 
-    What a parent states holds for the parent's ``advance``. A subclass that writes its own may have left something out.
+    What a parent states holds for the parent's ``update``. A subclass that writes its own may have left something out.
     """
     for cls in type(algorithm).__mro__:
         if "handles" in vars(cls):
@@ -185,7 +185,7 @@ def handled_kinds(algorithm: Algorithm) -> tuple[Kind, ...]:
             if not isinstance(kinds, tuple | list | set | frozenset) or not all(isinstance(k, Kind) for k in kinds):
                 raise TypeError(f"{algorithm.name}.handles is {stated!r}: expected kinds, such as (Kind.SMOOTH,)")
             return tuple(kinds)
-        if "advance" in vars(cls):
+        if "update" in vars(cls):
             break
     return (Kind.SMOOTH,)
 
@@ -196,7 +196,7 @@ def check_fit(algorithm: Algorithm, objective: Objective) -> None:
     kinds = handled_kinds(algorithm)
     for term, kind in zip(objective.terms, objective.kinds, strict=True):
         if kind not in kinds:
-            raise Refusal(_not_handled(algorithm, kinds, term, kind))
+            raise IncompatibleError(_not_handled(algorithm, kinds, term, kind))
     check_proximable(objective)
 
 
@@ -209,7 +209,7 @@ def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind
     way = "use ProximalGradient()"
     if not shipped(algorithm):
         way += (
-            f", or state handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE) if {algorithm.name}.advance calls problem.prox"
+            f", or state handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE) if {algorithm.name}.update calls problem.prox"
         )
     return f"{algorithm.name} needs a gradient, but {term.name} has none; {way}"
 
@@ -217,7 +217,7 @@ def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind
 def require_quadratic(algorithm: Algorithm, objective: Objective) -> None:
     """Refuse terms that are not quadratic."""
     for term in objective.terms:
-        if not getattr(term, "quadratic", False):
-            raise Refusal(
+        if not getattr(term, "affine_gradient", False):
+            raise IncompatibleError(
                 f"{algorithm.name} needs a quadratic objective, but {term.name} is not quadratic; use ProximalGradient() or Accelerated()"
             )

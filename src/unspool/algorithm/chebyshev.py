@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, require_quadratic, times
+from unspool.errors import IncompatibleError
 from unspool.graph import ring
 from unspool.objective import Given, Objective
 from unspool.objective.channel import Map
-from unspool.objective.term import QuadraticTerm
-from unspool.refusal import Refusal
+from unspool.objective.term import StencilTerm
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,18 +39,18 @@ class Chebyshev(Algorithm):
         """Every term must be quadratic with a stencil."""
         require_quadratic(self, objective)
         for term in objective.terms:
-            if not isinstance(term, QuadraticTerm):
-                raise Refusal(
+            if not isinstance(term, StencilTerm):
+                raise IncompatibleError(
                     f"Chebyshev needs bounds on the curvature, which {term.name} does not give; use Accelerated()"
                 )
         probe = ring(3).to(torch.float64)
         _require_curved(objective, objective.curvature(Given(probe.degree, probe))[0])
 
-    def begin(self, h: Any) -> State:
+    def init(self, h: Any) -> State:
         """Two iterates and ω."""
         return (h, h, 0.0)
 
-    def advance(self, state: State, problem: Problem) -> State:
+    def update(self, state: State, problem: Problem) -> State:
         """One step of the three-term recurrence."""
         h, before, omega = state
         low, high = problem.curvature()
@@ -70,7 +70,7 @@ class Chebyshev(Algorithm):
 
 def _require_curved(objective: Objective, low: Map) -> None:
     if float(low) <= 0:
-        raise Refusal(
+        raise IncompatibleError(
             f"Chebyshev needs a strictly convex objective, but the curvature of {objective} falls to {float(low):.3g}; "
             "use GradientDescent()"
         )

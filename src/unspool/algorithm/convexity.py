@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
-from unspool.objective import QuadraticTerm, SmoothTerm
+from unspool.errors import IncompatibleError
+from unspool.objective import SmoothTerm, StencilTerm
 from unspool.objective.channel import Map
-from unspool.refusal import Refusal
 
 #: Steps of Lanczos' method at each point.
 _STEPS = 10
@@ -25,7 +25,7 @@ _SHARE = 1e-3
 
 def claimants(problem: Problem) -> list[SmoothTerm]:
     """The smooth terms whose convexity is their own word."""
-    return [t for t in problem.objective.smooth_terms if not getattr(t, "quadratic", False)]
+    return [t for t in problem.objective.smooth_terms if not getattr(t, "affine_gradient", False)]
 
 
 def rests_on_claims(problem: Problem, low: float) -> bool:
@@ -63,7 +63,7 @@ def _refuse(problem: Problem, at: Tensor, move: Tensor, bend: float) -> None:
     given, terms = problem.given, claimants(problem)
     falls = [float((move * (t.gradient(at + move, given) - t.gradient(at, given))).sum()) for t in terms]
     culprit = terms[falls.index(min(falls))] if terms else problem.objective.smooth_terms[0]
-    raise Refusal(
+    raise IncompatibleError(
         f"{culprit.formula()} says that it is convex and is not: along one direction {problem.objective} has the curvature {bend:.2g}, "
         f"so a point where its gradient vanishes need not be the minimiser; let {culprit.name}.is_convex say so, and unroll steps"
     )
@@ -141,7 +141,7 @@ def refuse_rough(problem: Problem, h: Tensor, step: Map) -> None:
             blur = rounding * sum(_length(part) for part in (v, move, image, problem.given.x))
             noise = blur * (_length(move) + 2 * _length(moved) + blur)
             if excess > _SHARE * float((move * move).sum()) + noise:
-                raise Refusal(
+                raise IncompatibleError(
                     f"{term.formula()} says that it is convex and is not: its proximal operator moves further than a convex one can, "
                     f"so {problem.objective} need not have a single minimiser; let {term.name}.is_convex say so, and unroll steps"
                 )
@@ -151,7 +151,7 @@ def refuse_rough(problem: Problem, h: Tensor, step: Map) -> None:
 def refuse_bent(problem: Problem, h: Tensor, left: float) -> None:
     """Refuse a linear solution at which the gradient is not what was left of it: a term is not the quadratic it says it is."""
     given = problem.given
-    terms = [t for t in problem.objective.smooth_terms if not isinstance(t, QuadraticTerm)]
+    terms = [t for t in problem.objective.smooth_terms if not isinstance(t, StencilTerm)]
     zero = torch.zeros_like(h)
     for term in terms:
         here, nothing = term.gradient(h, given), term.gradient(zero, given)
@@ -160,9 +160,9 @@ def refuse_bent(problem: Problem, h: Tensor, left: float) -> None:
         off = here - nothing - (term.gradient(far * h, given) - nothing) / far
         size = sum(float(torch.linalg.vector_norm(part)) for part in (here, nothing))
         if float(torch.linalg.vector_norm(off)) > 10 * left + 1e3 * torch.finfo(h.dtype).eps * size:
-            raise Refusal(
+            raise IncompatibleError(
                 f"{term.formula()} calls itself quadratic, but its gradient is not affine, so the minimiser of {problem.objective} "
-                f"is not the solution of a linear system; set {term.name}.quadratic = False"
+                f"is not the solution of a linear system; set {term.name}.affine_gradient = False"
             )
 
 

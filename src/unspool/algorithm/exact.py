@@ -20,6 +20,7 @@ from unspool.algorithm.optimality import (
 )
 from unspool.algorithm.root import Equation, attach
 from unspool.algorithm.solvers import Effort, Solution, accelerate, solve_fixed_point, solve_linear, solve_quadratic
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input, check_output
 from unspool.objective import (
     INITIAL,
@@ -31,7 +32,6 @@ from unspool.objective import (
     as_objective,
     require_symmetric,
 )
-from unspool.refusal import Refusal
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Exact(Algorithm):
         """A minimiser must exist and depend on X."""
         check_minimiser(objective)
 
-    def advance(self, state: State, problem: Problem) -> State:
+    def update(self, state: State, problem: Problem) -> State:
         """The minimiser, warm-started at the current iterate."""
         (h,) = state
         return (minimiser(problem, h, self.tolerance, self.limit, self.name),)
@@ -125,13 +125,13 @@ def check_minimiser(objective: Objective) -> None:
     """Refuse objectives that have no minimiser worth computing, or none that the solvers find, judged by their form alone."""
     for term, kind in zip(objective.terms, objective.kinds, strict=True):
         if kind not in Exact.handles:
-            raise Refusal(
+            raise IncompatibleError(
                 f"the exact minimiser is found for smooth and proximable terms, but {term.name} is {kind.name}; unroll steps"
             )
     for term in objective.smooth_terms:
         require_symmetric(term)
     if not any(term.uses_input for term in objective.terms):
-        raise Refusal(
+        raise IncompatibleError(
             f"no term of {objective} mentions X: where it is strictly convex its minimiser is 0 whatever the input, and "
             "where a metric has an eigenvalue above 1 it is unbounded below; add a Fidelity term or unroll steps"
         )
@@ -141,10 +141,10 @@ def check_minimiser(objective: Objective) -> None:
 def check_strictly_convex(problem: Problem) -> float:
     """A lower bound on the curvature of the quadratic terms on this graph; refuse what is not (strictly) convex."""
     objective, given = problem.objective, problem.given
-    rest = [term for term in objective.terms if not getattr(term, "quadratic", False)]
+    rest = [term for term in objective.terms if not getattr(term, "affine_gradient", False)]
     for term in rest:
         if not term.is_convex(given):
-            raise Refusal(
+            raise IncompatibleError(
                 f"{term.formula()} is not convex at these values, so {objective} may have no minimiser; {_mend(term, given)}"
             )
     if len(rest) == len(objective.terms):
@@ -152,15 +152,17 @@ def check_strictly_convex(problem: Problem) -> float:
     low, high = objective.smallest_curvature(given)
     if high < -1e-7:
         what = "unbounded below" if objective.quadratic else "not convex"
-        raise Refusal(
+        raise IncompatibleError(
             f"{objective} is {what} on this graph: the curvature of its quadratic terms falls to {high:.3g} in one direction; "
             "give Fidelity more weight, or keep weights and metrics non-negative"
         )
     if low <= 0 and objective.quadratic:
         unique = "so its minimiser is not unique; give Fidelity a positive weight or add a small Ridge"
         if high <= 0:
-            raise Refusal(f"{objective} is not strictly convex on this graph (smallest curvature {high:.3g}), {unique}")
-        raise Refusal(
+            raise IncompatibleError(
+                f"{objective} is not strictly convex on this graph (smallest curvature {high:.3g}), {unique}"
+            )
+        raise IncompatibleError(
             f"{objective} could not be shown to be strictly convex on this graph: its smallest curvature is at most {high:.3g}; "
             "add a small Ridge"
         )
@@ -214,7 +216,7 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
         check_reached(equation, on, found.h)
         return attach(equation, found.h, on.tensors)
     if check_strictly_convex(plain) <= 0:
-        raise Refusal(_flat(problem, who))
+        raise IncompatibleError(_flat(problem, who))
     own = problem.given.step is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms)
     step = None if own else solver_step(plain)
     equation = FixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
@@ -227,7 +229,7 @@ def check_bent(problem: Problem, h: Tensor, who: str) -> None:
     if problem.objective.quadratic or check_strictly_convex(problem) > 0:
         return
     if flat_at(problem, h):
-        raise Refusal(_flat(problem, who))
+        raise IncompatibleError(_flat(problem, who))
 
 
 def _flat(problem: Problem, who: str) -> str:
@@ -249,7 +251,7 @@ def _asks_for_gradients(problem: Problem) -> bool:
 
 def _refuse_transforms(who: str) -> None:
     if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
-        raise Refusal(
+        raise IncompatibleError(
             f"{who} with learnt coefficients, matrices or terms that are not quadratic does not go under vmap and other "
             "torch.func transforms; use torch.autograd.grad, or unroll steps"
         )

@@ -1,4 +1,4 @@
-r"""A gradient step in lowest terms: :math:`H - \eta\nabla f(H) = H\,\text{keep} + S H\,\text{hop} + X\,\text{give}`.
+r"""A gradient step in lowest terms: :math:`H - \eta\nabla f(H) = H P + S H\,Q + X R`.
 
 Computing the gradient and subtracting it costs three channel maps and two passes that often cancel: the layers of GCN,
 GCNII and AirGNN keep nothing of H. Collecting the coefficients first (:mod:`unspool.objective.form`) leaves the layer as
@@ -19,24 +19,24 @@ from unspool.ops.spmm import spmm
 
 @dataclass(frozen=True, eq=False)
 class FusedStep:
-    """The three maps of a step, and the number r when give = r · hop."""
+    """The three maps of a step, and the number r when R = r Q."""
 
-    keep: Form
-    hop: Form
-    give: Form
+    h: Form
+    sh: Form
+    x: Form
     ratio: float | None
 
     def __call__(self, h: Tensor, given: Given) -> Tensor:
         """One step from h."""
-        total = None if self.keep.zero else channel.apply(h, self.keep.at(given))
-        if not self.hop.zero:
+        total = None if self.h.zero else channel.apply(h, self.h.at(given))
+        if not self.sh.zero:
             moved = spmm(given.graph.require_laplacian(), h)
             if self.ratio is not None:
                 moved = torch.add(moved, given.x, alpha=self.ratio)
-            part = _applied(moved, self.hop, given)
+            part = _applied(moved, self.sh, given)
             total = part if total is None else total + part
-        if self.ratio is None and not self.give.zero:
-            part = _applied(given.x, self.give, given)
+        if self.ratio is None and not self.x.zero:
+            part = _applied(given.x, self.x, given)
             total = part if total is None else total + part
         return h * 0.0 if total is None else total
 
@@ -48,7 +48,7 @@ def fused_step(objective: Objective, step: object) -> FusedStep | None:
         >>> import unspool as us
         >>> w = us.Relaxed(3, name="W")
         >>> step = fused_step(us.Smoothness(1.0, metric=w) + us.Ridge(1.0, metric=1 - w), us.Fixed(0.5))
-        >>> step.keep.zero, step.give.zero
+        >>> step.h.zero, step.x.zero
         (True, True)
     """
     if not isinstance(step, Coefficient):
@@ -63,8 +63,8 @@ def fused_step(objective: Objective, step: object) -> FusedStep | None:
             own = own + part if not isinstance(term, Smoothness) else own
             lap = lap + part if isinstance(term, Smoothness) else lap
             given = given + part if isinstance(term, Fidelity) else given
-        hop, give = eta * lap, eta * given
-        return FusedStep(1.0 - eta * (own + lap), hop, give, give.multiple_of(hop))
+        sh, x = eta * lap, eta * given
+        return FusedStep(1.0 - eta * (own + lap), sh, x, x.multiple_of(sh))
     except NotPolynomial:
         return None
 

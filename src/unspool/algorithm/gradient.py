@@ -23,7 +23,7 @@ class GradientDescent(SteppedAlgorithm):
         array([0.1 , 0.09, 0.81], dtype=float32)
     """
 
-    def advance(self, state: State, problem: Problem) -> State:
+    def update(self, state: State, problem: Problem) -> State:
         """H − η ∇f(H)."""
         (h,) = state
         return (problem.descend(h, self.step_size(problem)),)  # eq. (5)

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
 from unspool.algorithm.root import Equation, Linear, pulled_back, pushed_forward
-from unspool.objective import EdgeSmoothness, ProximableTerm, QuadraticTerm, SmoothTerm, Term
+from unspool.errors import IncompatibleError
+from unspool.objective import EdgeSmoothness, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
 from unspool.objective.channel import Map, rank
 from unspool.objective.coefficient import Leaf
 from unspool.objective.term import Stencil, stencil_gradient
-from unspool.refusal import Refusal
 
 #: Solves apply(w) = v; chosen by whoever knows tolerance and limit.
 Solver = Callable[[Linear, Tensor], Tensor]
@@ -29,8 +29,8 @@ def hessian(problem: Problem, like: Tensor) -> Linear:
     subtracted; they are asked far out, where it costs no digits of small vectors (the gradients of a mean loss, say).
     """
     stencil = problem.objective.stencil(problem.given)
-    bare = Stencil(stencil.own, stencil.laplacian)
-    others = [t for t in problem.objective.smooth_terms if not isinstance(t, QuadraticTerm)]
+    bare = Stencil(stencil.h, stencil.lh)
+    others = [t for t in problem.objective.smooth_terms if not isinstance(t, StencilTerm)]
     if not others:
         return lambda u: stencil_gradient(bare, u, problem.given)
     zero = torch.zeros_like(like)
@@ -50,10 +50,10 @@ def hessian(problem: Problem, like: Tensor) -> Linear:
 
 def separable(problem: Problem) -> bool:
     """Whether the Hessian is known to leave every channel alone, so that channels converge each at its own pace."""
-    if not all(isinstance(t, QuadraticTerm | EdgeSmoothness) for t in problem.objective.smooth_terms):
+    if not all(isinstance(t, StencilTerm | EdgeSmoothness) for t in problem.objective.smooth_terms):
         return False
     stencil = problem.objective.stencil(problem.given)
-    return max(rank(stencil.own), rank(stencil.laplacian)) < 2
+    return max(rank(stencil.h), rank(stencil.lh)) < 2
 
 
 def solver_step(problem: Problem) -> Map:
@@ -159,13 +159,13 @@ def check_differentiable(problem: Problem, h: Tensor) -> None:
         with torch.enable_grad():
             strange = depends_on_strangers(lambda term=term: _parts(term, problem, h))
         if strange:
-            raise Refusal(
+            raise IncompatibleError(
                 f"{term.name} depends on a tensor that requires gradients and is not one of its coefficients, so the derivative "
                 "of the minimiser would miss it; make it a Learnable coefficient, or detach it"
             )
-        if not isinstance(term, QuadraticTerm) and not _seen(term, problem, h):
+        if not isinstance(term, StencilTerm) and not _seen(term, problem, h):
             what = "gradient" if isinstance(term, SmoothTerm) else "proximal operator"
-            raise Refusal(
+            raise IncompatibleError(
                 f"autograd cannot see how the {what} of {term.name} depends on H (a detach, a no_grad, or a grad without "
                 "create_graph=True inside), so the derivative of the minimiser would be wrong; write it with torch operations"
             )
@@ -183,16 +183,16 @@ def check_reached(equation: Equation, on: Dependences, h: Tensor) -> None:
     for leaf, slope in zip(on.learnt, reached, strict=True):
         if leaf is not None and slope is None:
             owner = next(t.name for t in on.problem.objective.terms if leaf in t.leaves)
-            raise Refusal(
+            raise IncompatibleError(
                 f"autograd cannot see how {owner} depends on its coefficient {leaf} (a detach, a no_grad or a float() inside), so it "
                 "would never train; write it with torch operations, or make the coefficient Fixed"
             )
 
 
 def _parts(term: Term, problem: Problem, h: Tensor) -> list[Map]:
-    if isinstance(term, QuadraticTerm):
+    if isinstance(term, StencilTerm):
         stencil = term.stencil(problem.given)
-        return [stencil.own, stencil.laplacian, stencil.given]
+        return [stencil.h, stencil.lh, stencil.x]
     if isinstance(term, SmoothTerm):
         return [term.gradient(h, problem.given)]
     return [term.prox(h, float(solver_step(problem)), problem.given)] if isinstance(term, ProximableTerm) else []

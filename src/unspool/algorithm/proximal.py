@@ -28,7 +28,7 @@ class ProximalGradient(SteppedAlgorithm):
 
     handles = (Kind.SMOOTH, Kind.PROXIMABLE)
 
-    def advance(self, state: State, problem: Problem) -> State:
+    def update(self, state: State, problem: Problem) -> State:
         """prox(H − η ∇f(H), η)."""
         (h,) = state
         step = self.step_size(problem)

@@ -11,10 +11,10 @@ from unspool.algorithm.algorithm import Problem
 from unspool.algorithm.convexity import Secants, refuse_bent, refuse_rough, refuse_wavy, rests_on_claims
 from unspool.algorithm.optimality import hessian, separable, solver_step
 from unspool.algorithm.root import Linear
+from unspool.errors import IncompatibleError
 from unspool.ops.conjugate import conjugate_gradients
 from unspool.ops.convergence import SolveReport, SolveReports, hand_in, listening
 from unspool.ops.solve import default_tolerance
-from unspool.refusal import Refusal
 
 #: What rounding makes of a gradient step, in multiples of the machine's precision.
 _ROUNDING = 10.0
@@ -73,12 +73,12 @@ def solve_linear(apply: Linear, right: Tensor, start: Tensor | None, effort: Eff
     look = 4 if right.is_cuda else 1
     found = conjugate_gradients(apply, right, start, effort.tolerance, effort.limit, per_channel, look)
     if found.bent:
-        raise Refusal(
+        raise IncompatibleError(
             "conjugate gradients met a direction of negative curvature: the objective is not convex at these values"
         )
     assert found.report is not None
     if found.exhausted and not found.report.converged:
-        raise Refusal(
+        raise IncompatibleError(
             f"conjugate gradients did not reach a relative residual of {effort.tolerance:g} in {found.report.iterations} iterations "
             f"(it is {found.report.residual:.0e}); allow a larger limit or tolerance, or give Fidelity more weight"
         )
@@ -100,7 +100,7 @@ def solve_fixed_point(apply: Linear, v: Tensor, effort: Effort, problem: Problem
             )
             return Solution(w, report)
         w = w + left
-    raise Refusal(
+    raise IncompatibleError(
         f"the implicit gradient of {problem.objective} was not found in {effort.limit} iterations; allow a larger limit or "
         "tolerance"
     )
@@ -159,8 +159,8 @@ def accelerate(problem: Problem, start: Tensor, low: float, effort: Effort) -> S
 
 
 def _refuse_unfinished(problem: Problem, report: SolveReport) -> None:
-    own = [t.name for t in problem.objective.smooth_terms if not getattr(t, "quadratic", False)]
+    own = [t.name for t in problem.objective.smooth_terms if not getattr(t, "affine_gradient", False)]
     hint = f", or look whether the Lipschitz constant of {' and '.join(own)} is too small" if own else ""
-    raise Refusal(
+    raise IncompatibleError(
         f"the minimiser of {problem.objective} was not reached ({report}); allow a larger tolerance or limit{hint}"
     )

@@ -29,7 +29,7 @@ def show_models(name: str | None, as_json: bool) -> None:
     if name is None:
         table = Table("model", "minimises", "how")
         for record in records:
-            table.add_row(record["model"], record["objective"], record["reading"])
+            table.add_row(record["model"], record["objective"], record["derivation"])
         console.print(table)
         console.print("unspool models NAME shows its settings and presets")
         return
@@ -39,7 +39,7 @@ def show_models(name: str | None, as_json: bool) -> None:
 def _one_model(kind: type[models.Model], record: dict[str, Any], console: Console) -> None:
     console.print(record["model"], style="bold", end="")
     console.print(f"  {record['about']}\nminimises  {record['objective']}", soft_wrap=True)
-    console.print(f"{record['reading']}\n", soft_wrap=True)
+    console.print(f"{record['derivation']}\n", soft_wrap=True)
     table = Table("setting", "default", "choices")
     for setting, value in record["settings"].items():
         table.add_row(setting, str(value["default"]), ", ".join(value["choices"]))
@@ -85,7 +85,7 @@ def _model_record(kind: type[models.Model]) -> dict[str, Any]:
     module = inspect.getmodule(kind)
     about = ((module.__doc__ if module else None) or "").split("\n")[0]
     return {
-        "model": kind.__name__, "about": about.partition(": ")[2], "objective": str(made.objective), "reading": made.reading,
+        "model": kind.__name__, "about": about.partition(": ")[2], "objective": str(made.objective), "derivation": made.derivation,
         "settings": settings,
     }  # fmt: skip
 

@@ -21,8 +21,8 @@ from unspool.cli.reproduce import reproduce
 from unspool.cli.sentence import sentence
 from unspool.cli.study import study
 from unspool.cli.terminal import echo
+from unspool.errors import IncompatibleError
 from unspool.files import utf8
-from unspool.refusal import Refusal
 
 
 class _Commands(click.Group):
@@ -168,7 +168,7 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except (Refusal, ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError) as problem:
+    except (IncompatibleError, ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError) as problem:
         line = sentence(problem)
         if line is None or os.environ.get("UNSPOOL_TRACEBACK"):
             raise

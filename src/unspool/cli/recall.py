@@ -11,7 +11,7 @@ from unspool import datasets
 from unspool.cli.card import check_card
 from unspool.cli.source import Source
 from unspool.datasets import Dataset
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 
 #: What may have been done to the data before training, by the names that cards use.
 TRANSFORMS = ("row_normalised", "largest_component")
@@ -37,7 +37,9 @@ def recall(card: Mapping[str, Any], source: Source, checkpoint: Path) -> tuple[D
     elif "edges" in trained:
         return _files_of_training(trained, source, facts.get("hash"), steps), []
     else:
-        raise Refusal(f"{checkpoint} does not say which data it was trained on; give them with --edges and --features")
+        raise IncompatibleError(
+            f"{checkpoint} does not say which data it was trained on; give them with --edges and --features"
+        )
     ready = _transformed(held, steps)
     return ready, _hash_note(facts.get("hash"), held, ready)
 
@@ -92,7 +94,7 @@ def _transforms(facts: Mapping[str, Any]) -> tuple[str, ...]:
         named = ["row_normalised"] if "features row-normalised" in facts.get("notes", ()) else []
     for step in named:
         if step not in TRANSFORMS:
-            raise Refusal(
+            raise IncompatibleError(
                 f"the model was trained on data after {step!r}, which this version does not know; update unspool, or apply it "
                 "yourself and give --edges and --features"
             )

@@ -15,11 +15,11 @@ from unspool import datasets
 from unspool.cli.demo import can_draw, check_drawing, check_writable
 from unspool.cli.terminal import echo
 from unspool.datasets.arrays import Damaged, load_arrays
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.models.folder import load_trained
-from unspool.refusal import Refusal
 from unspool.spectral import Response, plot, response
-from unspool.spectral.reading import Neither, read, width_of
+from unspool.spectral.linear_form import Neither, read, width_of
 
 #: Channels of white noise to follow where the model does not ask for a number of its own.
 CHANNELS = 8
@@ -34,7 +34,9 @@ def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
     model = load_trained(checkpoint)
     graph = None if edges is None else read_graph(edges)
     if graph is None and isinstance(found := read(model), Neither):
-        raise Refusal(f"{found.reason}, so its response can only be measured on a graph; give its edges with --edges")
+        raise IncompatibleError(
+            f"{found.reason}, so its response can only be measured on a graph; give its edges with --edges"
+        )
     h = response(model, graph)
     name = type(model).__name__
     if as_json:

@@ -91,7 +91,7 @@ class Job:
     def build(self) -> models.Model:
         """A fresh model."""
         made = self.how.build(self.data.features.shape[1], self.outputs)
-        return made.implicit() if self.exact else made
+        return made.solve_exactly() if self.exact else made
 
     def repetition(self, seed: int) -> tuple[Any, train.Task]:
         """Data and task of one seed: random splits are drawn anew."""

@@ -12,7 +12,7 @@ from unspool.datasets import splits
 from unspool.datasets.components import sorted_edges
 from unspool.datasets.dataset import Dataset
 from unspool.graph import Graph, Normalisation
-from unspool.graph import shapes as graphs
+from unspool.graph import generators as graphs
 
 Array = np.ndarray[Any, Any]
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from unspool.denoise.content import LARGEST_EXACT, Content, random_signs
 from unspool.denoise.noise import Covariance
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.refusal import Refusal
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +64,7 @@ class Criterion(ABC):
         """Score the candidates on a signal of shape (nodes, features), whose noise has the given covariance over features."""
         exact = graph.to(device="cpu", dtype=torch.float64)
         if graph.edges == 0:
-            raise Refusal(
+            raise IncompatibleError(
                 "the graph has no edges, so there is nothing to smooth and no weight to choose; give a number"
             )
         x = x.detach().cpu().double()

@@ -13,7 +13,7 @@ from unspool.graph import Graph, Normalisation
 from unspool.objective import Fidelity, Given, Ridge, RowSparseFidelity, Smoothness
 from unspool.objective.channel import rank
 from unspool.ops.features import SparseFeatures
-from unspool.unroll import Unrolled
+from unspool.unrolling import Unrolled
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,21 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.explain.change import Change, feature_shares, term_shares
 from unspool.explain.explanation import Explanation
 from unspool.explain.node import cut_off, distances, find_node, row_of
 from unspool.explain.score import Against, Outputs, Score, affine_head, choose, predictions
 from unspool.explain.split import Split, split_gradient, split_minimiser, split_polynomial
 from unspool.graph import Graph
-from unspool.graph.door import graph_of
+from unspool.graph.from_edge_index import graph_of
 from unspool.models.mlp import Still
 from unspool.nn.flatten import Densify
 from unspool.ops.features import SparseFeatures, features_of
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
 from unspool.spectral import Response, response
-from unspool.spectral.reading import Hops, Minimiser, Neither, evaluating, propagation_of, read
-from unspool.unroll import Implicit, ReadBack, Unrolled
+from unspool.spectral.linear_form import Hops, Minimiser, Neither, evaluating, propagation_of, read
+from unspool.unrolling import Implicit, ReadBack, Unrolled
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +133,14 @@ def _run(model: Any, x: Any, graph: Any) -> _Scene:
         raise ValueError(f"x has shape {tuple(x.shape)}: one signal is explained at a time; expected (nodes, features)")
     graph = graph_of(graph, x.shape[0], None, x.dtype)
     outputs = model(x, graph)  # first, so that whatever does not fit is refused in the model's own words
-    graph = graph if bare else graph.relaxed()
+    graph = graph if bare else graph.with_general_laplacian()
     p_pre, p_pos = (Densify(), nn.Identity()) if bare else (model.p_pre, model.p_pos)
     z = p_pre(x)
     h = propagation(z, graph)
     again = p_pos(h)
     size = float(outputs.abs().max()) + 1.0
     if again.shape != outputs.shape or float((again - outputs).abs().max()) > 1e-3 * size:
-        raise Refusal(
+        raise IncompatibleError(
             f"{type(model).__name__} computes something else than p_pos(propagation(p_pre(x))), so its parts do not explain it"
         )
     return _Scene(p_pre, propagation, p_pos, x, graph, z, h, outputs)
@@ -174,17 +174,17 @@ def _read(model: Any, scene: _Scene) -> Hops | Minimiser | Neither:
         return Hops(torch.ones(1, dtype=torch.float64), Basis.POWERS, None)
     try:
         return read(model, scene.graph)
-    except Refusal as problem:
+    except IncompatibleError as problem:
         return Neither(str(problem))
 
 
 def _change(model: Any, scene: _Scene, node: int) -> Change:
     alone = cut_off(scene.graph, node)
-    alone = alone if scene.propagation is model else alone.relaxed()
+    alone = alone if scene.propagation is model else alone.with_general_laplacian()
     before, after = (t[node].detach().to("cpu", torch.float64) for t in (scene.z, scene.h))
     try:
         outputs = scene.p_pos(scene.propagation(scene.z[node : node + 1], alone))[0]
-    except (ValueError, Refusal):  # a start of its own, weights of single edges: they fit this graph only
+    except (ValueError, IncompatibleError):  # a start of its own, weights of single edges: they fit this graph only
         return Change(before, after, None)
     return Change(before, after, outputs.detach().to("cpu", torch.float64))
 
@@ -199,7 +199,7 @@ def _response(model: Any, graph: Graph) -> tuple[Response | None, str]:
         if isinstance(found, Neither):
             return None, f"{found.reason}, so its response can only be measured: unspool spectrum does"
         return response(model, graph), ""
-    except Refusal as problem:
+    except IncompatibleError as problem:
         return None, str(problem)
 
 
@@ -209,7 +209,7 @@ def _layers(propagation: Any, graph: Graph) -> tuple[ReadBack | None, str]:
         return None, ""  # a minimiser takes no steps
     try:
         found = reader(graph) if isinstance(propagation, Unrolled) else reader()
-    except Refusal as problem:
+    except IncompatibleError as problem:
         return None, str(problem)
     return (found, "") if isinstance(found, ReadBack) else (None, "")
 

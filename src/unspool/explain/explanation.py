@@ -14,7 +14,7 @@ from unspool.explain.change import Change, Features, TermShare
 from unspool.explain.score import Outputs, Score
 from unspool.explain.split import Split
 from unspool.spectral import Response
-from unspool.unroll import ReadBack
+from unspool.unrolling import ReadBack
 
 #: The frequencies called low, middle and high.
 BANDS = {"low": (0.0, 0.5), "middle": (0.5, 1.5), "high": (1.5, 2.0)}

@@ -15,7 +15,7 @@ from unspool.graph import Graph
 from unspool.ops.operator import Operator
 from unspool.ops.polynomial import Basis
 from unspool.ops.solve import shifted_solve
-from unspool.spectral.reading import Hops, Minimiser
+from unspool.spectral.linear_form import Hops, Minimiser
 
 #: So many terms of the Neumann series of an exact minimiser are told apart; the others are one last line.
 SERIES = 10
@@ -81,9 +81,9 @@ def split_minimiser(z: Tensor, graph: Graph, node: int, found: Minimiser, head: 
     None for matrices on channels, whose row is one of matrices.
     """
     stencil = found.stencil
-    if any(isinstance(t, Tensor) for t in (stencil.own, stencil.laplacian, stencil.given)):
+    if any(isinstance(t, Tensor) for t in (stencil.h, stencil.lh, stencil.x)):
         return None
-    own, smooth, given = (float(t) for t in (stencil.own, stencil.laplacian, stencil.given))
+    own, smooth, given = (float(t) for t in (stencil.h, stencil.lh, stencil.x))
     pull = smooth * graph.scale
     whole, operator = own + pull, graph.require_laplacian()
     if whole <= abs(pull) or not operator.symmetric:

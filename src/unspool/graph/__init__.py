@@ -1,13 +1,13 @@
 """Where signals live: graphs, their normalisation, their frequencies, and small ones to try things on."""
 
 from unspool.graph.edges import EdgeDirectionWarning
+from unspool.graph.generators import complete, grid, path, ring, sensor, star
 from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
 from unspool.graph.permute import permuted
-from unspool.graph.shapes import complete, grid, path, ring, sensor, star
-from unspool.graph.signal import check_input, check_output
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
+from unspool.graph.validation import check_input, check_output
 
 __all__ = [
     "Density",

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
 from unspool.graph.normalise import Normalisation, normalised
 from unspool.ops.operator import Operator
 from unspool.ops.spmm import spmm
-from unspool.refusal import Refusal
 
 _NOT_NORMALISED = (
     "this graph is not normalised, so I − A, which models put in the place of its Laplacian, is not BᵀB; "
@@ -229,15 +229,15 @@ class Graph:
     def require_laplacian(self) -> Operator:
         """The smoother S with L = scale · (I − S), or a refusal that says why this graph has no L = BᵀB."""
         if self.smoother is None:
-            raise Refusal(self._no_laplacian)
+            raise IncompatibleError(self._no_laplacian)
         return self.smoother
 
     def require_incidence(self) -> None:
         """A refusal that says why this graph has no B with BᵀB = L; a relaxed graph has L = I − A and, mostly, no such B."""
         if self._no_laplacian is not None:
-            raise Refusal(self._no_laplacian)
+            raise IncompatibleError(self._no_laplacian)
 
-    def relaxed(self) -> Graph:
+    def with_general_laplacian(self) -> Graph:
         """The same graph with I − A standing in for BᵀB, so that layers written for undirected graphs run on it.
 
         Directed graphs and random-walk normalisation have no BᵀB: steps of an objective can still be taken with A as it
@@ -247,7 +247,7 @@ class Graph:
         Example:
             >>> import torch, unspool as us
             >>> chain = us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3, directed=True)
-            >>> us.unroll(us.Smoothness(1.0), us.GradientDescent(step=0.5), depth=2)(torch.eye(3), chain.relaxed()).shape
+            >>> us.unroll(us.Smoothness(1.0), us.GradientDescent(step=0.5), depth=2)(torch.eye(3), chain.with_general_laplacian()).shape
             torch.Size([3, 3])
         """
         if self.smoother is self.operator and self.scale == 1.0:
@@ -305,10 +305,10 @@ class Graph:
             >>> b = graph.incidence().to_dense()
             >>> torch.allclose(b.T @ b, torch.eye(5, dtype=torch.float64) - graph.to_dense())
             True
-            >>> us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3, directed=True).relaxed().incidence()
+            >>> us.Graph.from_edges(torch.tensor([[0, 1], [1, 2]]), nodes=3, directed=True).with_general_laplacian().incidence()
             Traceback (most recent call last):
                 ...
-            unspool.refusal.Refusal: this graph is directed, so no Laplacian BᵀB exists ...
+            unspool.errors.IncompatibleError: this graph is directed, so no Laplacian BᵀB exists ...
         """
         from unspool.graph.incidence import kept_incidence
 

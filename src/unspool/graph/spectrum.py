@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph.graph import Graph
 from unspool.graph.normalise import Normalisation
 from unspool.ops.operator import Operator
 from unspool.ops.spmm import spmm
-from unspool.refusal import Refusal
 
 #: Above this many nodes a dense eigendecomposition takes minutes and gigabytes.
 LARGEST_EXACT = 5000
@@ -50,14 +50,14 @@ def smoother_of(graph: Graph) -> Operator:
 
     Example:
         >>> import unspool as us
-        >>> us.graph.smoother_of(us.graph.path(3, normalise=us.Normalisation.NONE).relaxed())
+        >>> us.graph.smoother_of(us.graph.path(3, normalise=us.Normalisation.NONE).with_general_laplacian())
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it without directed=True and with Normalisation.SYMMETRIC
+        unspool.errors.IncompatibleError: I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; build it without directed=True and with Normalisation.SYMMETRIC
     """
     smoother = graph.require_laplacian()
     if not smoother.symmetric or (graph.normalisation is Normalisation.NONE and smoother is graph.operator):
-        raise Refusal(
+        raise IncompatibleError(
             "I − A stands in for the Laplacian of this graph and has no frequencies in [0, 2]; "
             "build it without directed=True and with Normalisation.SYMMETRIC"
         )
@@ -81,7 +81,7 @@ def frequencies(graph: Graph) -> Tensor:
 def frequencies_and_modes(graph: Graph) -> tuple[Tensor, Tensor]:
     """Eigenvalues λ and orthonormal eigenvectors U of the Laplacian, L = U diag(λ) Uᵀ (float64)."""
     if graph.nodes > LARGEST_EXACT:
-        raise Refusal(
+        raise IncompatibleError(
             f"exact eigenvalues of {graph.nodes} nodes need a dense matrix; use spectral_density(graph) (limit {LARGEST_EXACT})"
         )
     exact = graph.to("cpu").to(torch.float64)

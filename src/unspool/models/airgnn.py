@@ -10,7 +10,7 @@ from unspool.algorithm import ProximalGradient
 from unspool.models.model import Model, check_share
 from unspool.nn import Perceptron
 from unspool.objective import RowSparseFidelity, Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class AirGNN(Model):
@@ -37,7 +37,7 @@ class AirGNN(Model):
         torch.Size([5, 3])
     """
 
-    reading = "K proximal gradient steps of size 1/(2(1 − λ)) (Proposition 10, erratum 5)"
+    derivation = "K proximal gradient steps of size 1/(2(1 − λ)) (Proposition 10, erratum 5)"
 
     def __init__(
         self,

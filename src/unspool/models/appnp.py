@@ -9,7 +9,7 @@ from unspool.models.masks import Masks
 from unspool.models.model import Model, check_share
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class APPNP(Model):
@@ -36,7 +36,7 @@ class APPNP(Model):
         torch.Size([5, 3])
     """
 
-    reading = "K gradient steps of size 1/2 from H = X (Proposition 4)"
+    derivation = "K gradient steps of size 1/2 from H = X (Proposition 4)"
     gained = ("propagation_dropout", "masks")
 
     def __init__(

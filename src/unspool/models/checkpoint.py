@@ -17,7 +17,7 @@ from unspool.models.hop_start import HopStart
 from unspool.models.masks import Masks
 from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
-from unspool.unroll import Checkpointed, Stored
+from unspool.unrolling import Checkpointed, Stored
 
 FORMAT = 1
 
@@ -135,7 +135,7 @@ def describe(model: Model | Origin) -> dict[str, Any]:
         "out_features": model.out_features,
         "settings": {name: _plain(value) for name, value in model.settings.items()},
         "origin": describe(origin) if isinstance(origin, Origin) else origin,
-        "exact": bool(getattr(model, "exact", False)),
+        "exact": bool(getattr(model, "solved_exactly", False)),
     }
 
 
@@ -144,7 +144,7 @@ def _built(content: dict[str, Any]) -> Model:
     widths = (content["in_features"], content["out_features"])
     settings = {name: _value(value) for name, value in content["settings"].items()}
     made = _unsolved(kind, widths, settings, content["origin"])
-    return made.implicit() if content.get("exact", False) else made
+    return made.solve_exactly() if content.get("exact", False) else made
 
 
 def _unsolved(kind: type[Model], widths: tuple[int, int], settings: dict[str, Any], origin: Any) -> Model:

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.models.model import Model, Origin
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
 from unspool.spectral.basis import PolynomialBasis, convert
-from unspool.spectral.reading import Hops, read
+from unspool.spectral.linear_form import Hops, read
 
 #: Settings of the encoder, which goes over as it is.
 _ENCODER = ("hidden", "dropout", "propagation_dropout", "masks", "bias")
@@ -25,7 +25,7 @@ def power_hops(model: Any) -> Tensor:
         raise TypeError(f"{name} is no model to take weights from; give a trained one such as models.APPNP(...)")
     found = read(model.propagation)
     if not isinstance(found, Hops):
-        raise Refusal(
+        raise IncompatibleError(
             f"{type(model).__name__} cannot be written with hop coefficients: its propagation is no polynomial of the graph; "
             "SGC, APPNP, GPRGNN, UGDGNN and the linear-sum JKNet can"
         )
@@ -38,7 +38,7 @@ def number_hops(model: Any) -> Tensor:
     """The same, where every coefficient is a single number."""
     hops = power_hops(model)
     if hops.ndim > 1:
-        raise Refusal(
+        raise IncompatibleError(
             f"the hop coefficients of this {type(model).__name__} are matrices, which a filter with numbers cannot hold; use UGDGNN.from_model"
         )
     return hops

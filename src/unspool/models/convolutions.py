@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from unspool.algorithm import ProximalGradient
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input
 from unspool.nn import Dropout, Start
 from unspool.nn.linear import begin
 from unspool.objective import NonNegative, Objective, Relaxed, Ridge, Smoothness
-from unspool.refusal import Refusal
-from unspool.unroll import Unrolled, unroll
+from unspool.unrolling import Unrolled, unroll
 
 
 def convolution_objective(features: int) -> Objective:
@@ -88,13 +88,17 @@ class Convolutions(nn.Module):
         count = self.depth - 1 if self.open_end else self.depth
         square = list(self.weights)[: max(count - 1, 0)]
         if count < 1:
-            raise Refusal("a single linear layer has no ReLU step to unroll")
+            raise IncompatibleError("a single linear layer has no ReLU step to unroll")
         if any(w.shape[0] != w.shape[1] for w in square):
-            raise Refusal("a layer changes the width, and an objective has one width: only square layers are steps")
+            raise IncompatibleError(
+                "a layer changes the width, and an objective has one width: only square layers are steps"
+            )
         if self.biases is not None and any(bool((b != 0).any()) for b in list(self.biases)[:count]):
-            raise Refusal("a layer has a bias, which the objective of Table 1 does not know; build with bias=False")
+            raise IncompatibleError(
+                "a layer has a bias, which the objective of Table 1 does not know; build with bias=False"
+            )
         if self.norms is not None:
-            raise Refusal("batch normalisation is no step on an objective")
+            raise IncompatibleError("batch normalisation is no step on an objective")
         like = next(self.parameters())
         net = unroll(convolution_objective(self.widths[0]), ProximalGradient(step=0.5), count).to(
             like.device, like.dtype

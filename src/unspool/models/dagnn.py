@@ -36,7 +36,7 @@ class DAGNN(Model):
         torch.Size([5, 3])
     """
 
-    reading = "not derived in the paper; nearest problem: GPRGNN's, exact for gates that are the same at every node"
+    derivation = "not derived in the paper; nearest problem: GPRGNN's, exact for gates that are the same at every node"
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ def save_folder(model: Model, folder: str | os.PathLike[str], *, history: bytes 
         **({} if history is None else {"history_sha256": hashlib.sha256(history).hexdigest()}),
         **describe(model),
         "objective": str(model.objective),
-        "reading": model.reading,
+        "derivation": model.derivation,
         "versions": {"unspool": _version(), "torch": torch.__version__, "python": platform.python_version()},
         **facts,
     }

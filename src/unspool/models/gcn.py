@@ -33,7 +33,7 @@ class GCN(Model):
         torch.Size([5, 3])
     """
 
-    reading = "K proximal gradient steps of size 1/2, for square W and no bias (Proposition 8, erratum 4)"
+    derivation = "K proximal gradient steps of size 1/2, for square W and no bias (Proposition 8, erratum 4)"
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from unspool.models.model import Model, check_share
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Fixed, NonNegative, Relaxed, Ridge, Schedule, Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class IdentityMapping(Enum):
@@ -62,7 +62,7 @@ class GCNII(Model):
         torch.Size([5, 3])
     """
 
-    reading = "K proximal gradient steps of size 1/2, a relaxation as W is not symmetric (Proposition 9, erratum 4)"
+    derivation = "K proximal gradient steps of size 1/2, a relaxation as W is not symmetric (Proposition 9, erratum 4)"
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from unspool.models.masks import Masks
 from unspool.models.model import Model, check_share
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Learnable, Objective, Smoothness
-from unspool.unroll import HopNetwork
+from unspool.unrolling import HopNetwork
 
 
 class GPRGNN(Model):
@@ -46,7 +46,9 @@ class GPRGNN(Model):
         array([0.1 , 0.09, 0.81], dtype=float32)
     """
 
-    reading = "K gradient steps of size 1/2 with untied α, where Σγ = 1; otherwise times Σγ (Proposition 6, erratum 2)"
+    derivation = (
+        "K gradient steps of size 1/2 with untied α, where Σγ = 1; otherwise times Σγ (Proposition 6, erratum 2)"
+    )
     gained = ("masks",)
 
     def __init__(

@@ -14,7 +14,7 @@ from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Objective, Relaxed, Smoothness
-from unspool.unroll import HopNetwork
+from unspool.unrolling import HopNetwork
 
 
 class Combine(Enum):
@@ -98,7 +98,7 @@ class JKNet(Model):
         return Fidelity(1.0, metric=t) + Smoothness(1.0, metric=1 - t)
 
     @property
-    def reading(self) -> str:  # type: ignore[override]
+    def derivation(self) -> str:  # type: ignore[override]
         """How the paper reads it."""
         if self.combine is Combine.SUM:
             return "K gradient steps of size 1/2, where ΣW = I; otherwise followed by p_pos = ΣW (Proposition 5, erratum 2)"

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.nn import Dropout
-from unspool.ops.apart import gather
+from unspool.ops.per_hop import gather
 from unspool.ops.polynomial import Basis
-from unspool.unroll import Unrolled
+from unspool.unrolling import Unrolled
 
 
 class Masks(Enum):

@@ -29,7 +29,7 @@ class MLP(Model):
         torch.Size([5, 3])
     """
 
-    reading = "no propagation: the minimiser of ‖H − X‖² is X"
+    derivation = "no propagation: the minimiser of ‖H − X‖² is X"
 
     def __init__(
         self, in_features: int, out_features: int, *, hidden: int = 64, dropout: float = 0.5, bias: bool = True

@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, ring
-from unspool.graph.door import graph_of
+from unspool.graph.from_edge_index import graph_of
 from unspool.models.masks import masked_hops
 from unspool.objective import Objective
 from unspool.ops.features import SparseFeatures, features_of
-from unspool.refusal import Refusal
-from unspool.spectral.reading import width_of
-from unspool.unroll import Implicit, Unrolled, unroll
+from unspool.spectral.linear_form import width_of
+from unspool.unrolling import Implicit, Unrolled, unroll
 
 #: More layers than this would run for minutes without a sign of life, and say nothing that the minimiser does not.
 DEEPEST = 10_000
@@ -52,19 +52,19 @@ class Model(nn.Module):
 
     Attributes:
         settings: the keyword arguments with which the model can be built again.
-        reading: how the paper reads the model, and under which condition.
+        derivation: how the paper reads the model, and under which condition.
     """
 
     p_pre: Any
     propagation: Any
     p_pos: Any
-    reading: str = ""
+    derivation: str = ""
     #: Settings that the constructor of this very class gained after results were first stored; see ``study.Trial.key``.
     gained: ClassVar[tuple[str, ...]] = ()
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
     origin: Origin | str | None = None
-    #: Whether :meth:`implicit` put the exact minimiser in the place of the K steps.
-    exact: bool = False
+    #: Whether :meth:`solve_exactly` put the exact minimiser in the place of the K steps.
+    solved_exactly: bool = False
     #: What is known about a model that was loaded from a folder: data, classes, preset, metrics.
     card: Mapping[str, Any] = MappingProxyType({})
 
@@ -99,7 +99,7 @@ class Model(nn.Module):
         """
         x = features_of(x)
         check_features(x)
-        graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype).relaxed()
+        graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype).with_general_laplacian()
         _check_fits(x, graph)
         z = self.p_pre(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
@@ -126,7 +126,7 @@ class Model(nn.Module):
             groups.setdefault(role, []).append(parameter)
         return groups
 
-    def implicit(self) -> Model:
+    def solve_exactly(self) -> Model:
         """Solve the denoising problem exactly instead of taking K steps, and train through its optimality condition.
 
         The other lower level of the bilevel problem: gradients are those of the minimiser itself, and memory is that of one
@@ -138,20 +138,20 @@ class Model(nn.Module):
             >>> x, graph = torch.eye(5), us.graph.ring(5)
             >>> appnp = us.models.APPNP(5, 3, depth=200).eval()
             >>> steps = appnp(x, graph)
-            >>> torch.allclose(appnp.implicit()(x, graph), steps, atol=1e-5)
+            >>> torch.allclose(appnp.solve_exactly()(x, graph), steps, atol=1e-5)
             True
-            >>> us.models.GPRGNN(5, 3).implicit()
+            >>> us.models.GPRGNN(5, 3).solve_exactly()
             Traceback (most recent call last):
                 ...
-            unspool.refusal.Refusal: GPRGNN cannot be solved exactly: its layers do not share one problem with a minimiser; ...
+            unspool.errors.IncompatibleError: GPRGNN cannot be solved exactly: its layers do not share one problem with a minimiser; ...
         """
         name, net = type(self).__name__, self.propagation
         if getattr(self.p_pre, "held", False):
-            raise Refusal(
+            raise IncompatibleError(
                 f"{name} cannot be solved exactly: a minimiser has no hops that masks could differ on; build it with masks=Masks.ONCE"
             )
         if not isinstance(net, Unrolled) or net.between is not None or any(leaf.per_layer for leaf in net.leaves):
-            raise Refusal(
+            raise IncompatibleError(
                 f"{name} cannot be solved exactly: its layers do not share one problem with a minimiser; take APPNP or PPNP, "
                 "or keep the unrolled steps"
             )
@@ -164,10 +164,10 @@ class Model(nn.Module):
                 torch.zeros(3, width_of(self), dtype=where.dtype, device=where.device).requires_grad_(),
                 ring(3).to(where.device).to(where.dtype),
             )
-        except Refusal as problem:
-            raise Refusal(f"{name} cannot be solved exactly: {problem}") from None
+        except IncompatibleError as problem:
+            raise IncompatibleError(f"{name} cannot be solved exactly: {problem}") from None
         made.load_state_dict(net.state_dict())
-        self.propagation, self.exact = made.to(where.device, where.dtype), True
+        self.propagation, self.solved_exactly = made.to(where.device, where.dtype), True
         return self
 
     def extra_repr(self) -> str:

@@ -8,7 +8,7 @@ from unspool.algorithm import Exact
 from unspool.models.model import Model, check_share
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class PPNP(Model):
@@ -34,7 +34,7 @@ class PPNP(Model):
         torch.Size([5, 3])
     """
 
-    reading = "the exact minimiser, by conjugate gradients with implicit gradients (Proposition 4)"
+    derivation = "the exact minimiser, by conjugate gradients with implicit gradients (Proposition 4)"
 
     def __init__(
         self,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from unspool.errors import IncompatibleError
 from unspool.models import preset_tables as tables
 from unspool.models.model import Model
-from unspool.refusal import Refusal
 from unspool.train.plan import Plan, Select, Stop
 
 
@@ -198,7 +198,7 @@ def _default(model: type[Model], data: str) -> Preset:
 def _official(model: type[Model], data: str) -> Preset:
     entry = tables.official(_kin(model), data)
     if entry is None:
-        raise Refusal(
+        raise IncompatibleError(
             f"{model.__name__} has no official setting on {data}: its authors publish none for this model that we know (for "
             "ogbn-arxiv some run a different network); use the preset 'paper'"
         )

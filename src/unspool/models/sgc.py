@@ -11,7 +11,7 @@ from unspool.models.model import Model
 from unspool.nn import Bias, Linear
 from unspool.nn.flatten import Densify
 from unspool.objective import Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class Side(Enum):
@@ -44,7 +44,7 @@ class SGC(Model):
         torch.Size([5, 3])
     """
 
-    reading = "K gradient steps of size 1/2 on ‖B H‖², with W in p_pre or p_pos (Proposition 3, second reading)"
+    derivation = "K gradient steps of size 1/2 on ‖B H‖², with W in p_pre or p_pos (Proposition 3, second reading)"
 
     def __init__(
         self, in_features: int, out_features: int, *, depth: int = 2, bias: bool = True, weights: Side = Side.PRE

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.algorithm import GradientDescent
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input
 from unspool.models.channels import Channels
 from unspool.models.convert import adopt, power_hops
@@ -22,9 +23,8 @@ from unspool.nn.flatten import Densify
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Learnable, Objective, Relaxed, Smoothness
 from unspool.ops.polynomial import Basis, propagate
-from unspool.refusal import Refusal
 from unspool.spectral.fit import Fit, fit_filter
-from unspool.unroll import ReadBack, read_back_hops, unroll
+from unspool.unrolling import ReadBack, read_back_hops, unroll
 
 #: Where ζ begins. The paper does not say; a public implementation starts at 1/K, which leaves hops of random channel mixtures.
 #: On the public splits of Cora and CiteSeer 1/K gives 82.6 and 66.4 per cent, starts from 0.7 to 1 give 83.3 to 83.7 and 70.4 to 71.1
@@ -79,7 +79,7 @@ class UGDGNN(Model):
         torch.Size([5, 3])
     """
 
-    reading = "K general gradient steps where the hop coefficients sum to I; otherwise followed by p_pos = their sum (Proposition 11)"
+    derivation = "K general gradient steps where the hop coefficients sum to I; otherwise followed by p_pos = their sum (Proposition 11)"
     gained = ("propagation_dropout", "masks", "start")
 
     def __init__(
@@ -105,7 +105,7 @@ class UGDGNN(Model):
         )  # fmt: skip
         held = masks is Masks.EACH_HOP
         if held and layers is Layers.GENERAL:
-            raise Refusal(
+            raise IncompatibleError(
                 "masks=Masks.EACH_HOP: the K steps of Layers.GENERAL have no hops to mask one by one; take Layers.REDUCED or Masks.ONCE"
             )
         if start is not HopStart.UNIFORM and layers is Layers.GENERAL:
@@ -250,7 +250,7 @@ class MixedHops(nn.Module):
         return propagate(graph, x, self.hops(), self.basis)
 
     def read_back(self, *, symmetric: bool = False) -> ReadBack:
-        """Gradient layers that give these coefficients: see :func:`~unspool.unroll.read_hops.read_back_hops`."""
+        """Gradient layers that give these coefficients: see :func:`~unspool.unrolling.read_hops.read_back_hops`."""
         return read_back_hops(self.hops(), basis=self.basis, symmetric=symmetric)
 
     def extra_repr(self) -> str:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from unspool.ops.features import SparseFeatures
 from unspool.ops.operator import Operator
+from unspool.ops.padded_matmul import dense_product
 from unspool.ops.spmm import spmm
-from unspool.ops.thin import dense_product
 
 
 class Start(Enum):

@@ -7,7 +7,7 @@ from unspool.objective.objective import Objective, as_objective, check_proximabl
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
 from unspool.objective.quadratic import EdgeSmoothness, Fidelity, Ridge, Smoothness, require_symmetric
 from unspool.objective.schedule import Schedule
-from unspool.objective.term import Given, ProximableTerm, QuadraticTerm, SmoothTerm, Stencil, Term
+from unspool.objective.term import Given, ProximableTerm, SmoothTerm, Stencil, StencilTerm, Term
 
 __all__ = [
     "INITIAL",
@@ -26,7 +26,6 @@ __all__ = [
     "NonNegative",
     "Objective",
     "ProximableTerm",
-    "QuadraticTerm",
     "Relaxed",
     "Ridge",
     "RowSparse",
@@ -36,6 +35,7 @@ __all__ = [
     "Smoothness",
     "Sparse",
     "Stencil",
+    "StencilTerm",
     "Symmetric",
     "Term",
     "Values",

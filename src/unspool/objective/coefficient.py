@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.refusal import Refusal
 
 #: Raw parameter values by leaf: what a layer of a network hands to the objective.
 Values = Mapping["Leaf", Tensor]
@@ -192,7 +192,7 @@ class Leaf(Coefficient):
         """The value at the given raw parameters."""
         raw = values.get(self)
         if raw is None:
-            raise Refusal(f"no part of the network keeps the coefficient {self}; make it an attribute of one")
+            raise IncompatibleError(f"no part of the network keeps the coefficient {self}; make it an attribute of one")
         return self.value_of(raw)
 
     @property

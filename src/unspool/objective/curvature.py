@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from unspool.objective.term import Given, QuadraticTerm, Stencil, stencil_gradient
+from unspool.objective.term import Given, Stencil, StencilTerm, stencil_gradient
 
 if TYPE_CHECKING:
     from unspool.objective.objective import Objective
@@ -30,8 +30,10 @@ def smallest_curvature(objective: Objective, given: Given) -> tuple[float, float
     it is small and by Lanczos' method if not: the upper bound is then certain, and the lower one agrees with it to a
     hundredth, or says nothing where the eigenvalues crowd too closely.
     """
-    rest = [t for t in objective.smooth_terms if getattr(t, "quadratic", False) and not isinstance(t, QuadraticTerm)]
-    plain = any(isinstance(term, QuadraticTerm) for term in objective.smooth_terms)
+    rest = [
+        t for t in objective.smooth_terms if getattr(t, "affine_gradient", False) and not isinstance(t, StencilTerm)
+    ]
+    plain = any(isinstance(term, StencilTerm) for term in objective.smooth_terms)
     low = float(objective.curvature(given)[0]) if plain else 0.0
     if plain and low <= 0:
         low = float(objective.curvature(given, exact=True)[0])
@@ -53,8 +55,8 @@ def smallest_curvature(objective: Objective, given: Given) -> tuple[float, float
 def _hessian(objective: Objective, rest: list[Any], given: Given) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """The Hessian of the quadratic terms as a function, and a zero of the shape that it takes."""
     stencil = objective.stencil(given)
-    plain = Stencil(stencil.own, stencil.laplacian)
-    widths = [t.shape[-1] for t in (plain.own, plain.laplacian) if isinstance(t, Tensor) and t.ndim > 0]
+    plain = Stencil(stencil.h, stencil.lh)
+    widths = [t.shape[-1] for t in (plain.h, plain.lh) if isinstance(t, Tensor) and t.ndim > 0]
     if (
         max(widths, default=given.x.shape[-1]) != given.x.shape[-1]
     ):  # asked without a signal: as wide as the metrics are

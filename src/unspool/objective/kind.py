@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,18 @@ def kind_of(term: Any) -> Kind:
     stated = (vars(cls).get("kind") for cls in type(term).__mro__)
     kinds = list(dict.fromkeys(kind for kind in stated if isinstance(kind, Kind)))
     if not kinds:
-        raise Refusal(
+        raise IncompatibleError(
             f"{term.name} is neither smooth nor proximable, so no algorithm could use it; inherit from SmoothTerm and give it "
-            "a gradient, from QuadraticTerm and give it a stencil, or from ProximableTerm and give it a proximal operator"
+            "a gradient, from StencilTerm and give it a stencil, or from ProximableTerm and give it a proximal operator"
         )
     if len(kinds) > 1:
-        raise Refusal(
+        raise IncompatibleError(
             f"{term.name} is both {' and '.join(kind.name for kind in kinds)}, so it would be counted twice; "
             "let it inherit from one class of terms only"
         )
     for method in kinds[0].offers:
         if not callable(getattr(term, method, None)):
-            raise Refusal(f"{term.name} says that it is {kinds[0].name}, but has no method {method}; write one")
+            raise IncompatibleError(
+                f"{term.name} says that it is {kinds[0].name}, but has no method {method}; write one"
+            )
     return kinds[0]

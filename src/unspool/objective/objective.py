@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.objective import channel
 from unspool.objective.channel import Map
@@ -16,15 +17,14 @@ from unspool.objective.kind import Kind
 from unspool.objective.term import (
     Given,
     ProximableTerm,
-    QuadraticTerm,
     SmoothTerm,
     Stencil,
+    StencilTerm,
     Term,
     checked_kind,
     stencil_gradient,
     stencil_lipschitz,
 )
-from unspool.refusal import Refusal
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +71,7 @@ class Objective:
     def __post_init__(self) -> None:
         terms = tuple(self.terms)
         if not terms:
-            raise Refusal("an objective needs at least one term, such as Fidelity(0.1)")
+            raise IncompatibleError("an objective needs at least one term, such as Fidelity(0.1)")
         kinds = tuple(checked_kind(term) for term in terms)
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "kinds", kinds)
@@ -87,7 +87,7 @@ class Objective:
     @property
     def quadratic(self) -> bool:
         """Whether every term is quadratic."""
-        return self.smooth and all(getattr(term, "quadratic", False) for term in self.smooth_terms)
+        return self.smooth and all(getattr(term, "affine_gradient", False) for term in self.smooth_terms)
 
     @property
     def smooth(self) -> bool:
@@ -111,7 +111,7 @@ class Objective:
         False can also mean "not shown" for an objective whose terms make up for each other.
         """
         given = Given(_probe(graph), graph, values)
-        rest = [t for t in self.terms if not getattr(t, "quadratic", False)]
+        rest = [t for t in self.terms if not getattr(t, "affine_gradient", False)]
         if not all(t.is_convex(given) for t in rest):
             return False
         return len(rest) == len(self.terms) or self.smallest_curvature(given)[0] >= -1e-9
@@ -137,7 +137,7 @@ class Objective:
         """The sum of the smooth terms' gradients, quadratic ones through one shared stencil."""
         total = stencil_gradient(self.stencil(given), h, given)
         for term in self.smooth_terms:
-            if not isinstance(term, QuadraticTerm):
+            if not isinstance(term, StencilTerm):
                 total = total + term.gradient(h, given)
         return total
 
@@ -145,7 +145,7 @@ class Objective:
         """The joint stencil of all quadratic terms."""
         total = Stencil()
         for term in self.terms:
-            if isinstance(term, QuadraticTerm):
+            if isinstance(term, StencilTerm):
                 total = total + term.stencil(given)
         return total
 
@@ -153,7 +153,7 @@ class Objective:
         """A Lipschitz constant of the smooth part's gradient."""
         total = stencil_lipschitz(self.stencil(given), given.graph)
         for term in self.smooth_terms:
-            if not isinstance(term, QuadraticTerm):
+            if not isinstance(term, StencilTerm):
                 total = total + term.lipschitz(given)
         return total
 
@@ -231,9 +231,11 @@ def _in_order(terms: tuple[ProximableTerm, ...]) -> tuple[ProximableTerm, ...]:
     intervals = tuple(t for t in terms if t.interval)
     others = tuple(t for t in terms if not t.interval)
     if len(others) > 1:
-        raise Refusal(f"the proximal operator of {others[0].name} + {others[1].name} is not known; keep one of them")
+        raise IncompatibleError(
+            f"the proximal operator of {others[0].name} + {others[1].name} is not known; keep one of them"
+        )
     if others and intervals and not others[0].separable:
-        raise Refusal(
+        raise IncompatibleError(
             f"the proximal operator of {others[0].name} + {intervals[0].name} is not known, because {others[0].name} couples entries; keep one"
         )
     return others + intervals  # in one dimension, prox of f + interval is the projection after prox of f

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
 from unspool.objective.term import Given, ProximableTerm, Term
 from unspool.ops import prox
 from unspool.ops.activation import Potential, potential_of
-from unspool.refusal import Refusal
 
 _ONE = Fixed(1.0)
 
@@ -35,7 +35,9 @@ def _indicator(ok: Tensor, h: Tensor) -> Tensor:
 def _indicator_times(term: Term, factor: Any) -> Term:
     by = as_coefficient(factor)
     if isinstance(by, Fixed) and (not by.number or float(by.value) <= 0):
-        raise Refusal(f"{by} times {term.formula()} is not a constraint any more; an indicator takes a positive factor")
+        raise IncompatibleError(
+            f"{by} times {term.formula()} is not a constraint any more; an indicator takes a positive factor"
+        )
     return term
 
 
@@ -217,7 +219,7 @@ class Activation(ProximableTerm):
         >>> us.Activation(torch.nn.SiLU())
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: SiLU is no proximity operator: it falls near v = -1.28, and a proximity operator never falls
+        unspool.errors.IncompatibleError: SiLU is no proximity operator: it falls near v = -1.28, and a proximity operator never falls
     """
 
     potential: Any
@@ -246,7 +248,7 @@ class Activation(ProximableTerm):
         if self.weight is not None:
             return total * given[self.weight]
         if given.step is None:
-            raise Refusal(
+            raise IncompatibleError(
                 f"{self.potential!r} stands for φ/η, so its value depends on the step: pass step=η, or give the term a weight"
             )
         return total / given.step
@@ -264,7 +266,9 @@ class Activation(ProximableTerm):
     def scaled(self, factor: Any) -> Term:
         """A term that carries 1/η cannot be scaled without losing its meaning."""
         if self.weight is None:
-            raise Refusal(f"{self.potential!r} stands for φ/η and cannot be scaled; give the term a weight first")
+            raise IncompatibleError(
+                f"{self.potential!r} stands for φ/η and cannot be scaled; give the term a weight first"
+            )
         return super().scaled(factor)
 
     def formula(self) -> str:

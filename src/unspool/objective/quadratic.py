@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
-from unspool.objective.term import Given, QuadraticTerm, SmoothTerm, Stencil
-from unspool.refusal import Refusal
+from unspool.objective.term import Given, SmoothTerm, Stencil, StencilTerm
 
 _ONE = Fixed(1.0)
 
@@ -28,7 +28,7 @@ def _form(m: Tensor, left: Tensor, t: Map) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class _Weighted(QuadraticTerm):
+class _Weighted(StencilTerm):
     """A quadratic term with a weight and a metric."""
 
     weight: Any = _ONE
@@ -74,7 +74,7 @@ class Fidelity(_Weighted):
     def stencil(self, given: Given) -> Stencil:
         """2α (H − X) T."""
         t = self.twice(given)
-        return Stencil(own=t, given=channel.negative(t))
+        return Stencil(h=t, x=channel.negative(t))
 
     def formula(self) -> str:
         """α ‖H − X‖²_T."""
@@ -107,7 +107,7 @@ class Smoothness(_Weighted):
 
     def stencil(self, given: Given) -> Stencil:
         """2β L H T."""
-        return Stencil(laplacian=self.twice(given))
+        return Stencil(lh=self.twice(given))
 
     def formula(self) -> str:
         """β ‖B H‖²_T."""
@@ -133,7 +133,7 @@ class Ridge(_Weighted):
 
     def stencil(self, given: Given) -> Stencil:
         """2ρ H T."""
-        return Stencil(own=self.twice(given))
+        return Stencil(h=self.twice(given))
 
     def formula(self) -> str:
         """ρ ‖H‖²_T."""
@@ -162,7 +162,7 @@ class EdgeSmoothness(SmoothTerm):
 
     edges: Any
     weight: Any = _ONE
-    quadratic = True
+    affine_gradient = True
     uses_input = False
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ def require_symmetric(term: SmoothTerm) -> None:
     """Refuse a quadratic term whose metric is a free matrix, where a true gradient is needed."""
     metric = getattr(term, "metric", None)
     if isinstance(metric, Coefficient) and not metric.symmetric:
-        raise Refusal(
+        raise IncompatibleError(
             f"{term.name} has the metric {metric}, a matrix that need not be symmetric: its step is not the gradient of any "
             "objective, so there is no minimiser; use Symmetric(features) or unroll steps"
         )

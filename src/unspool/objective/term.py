@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.objective import channel
 from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as_coefficient
 from unspool.objective.kind import Kind, kind_of
-from unspool.refusal import Refusal
 
 if TYPE_CHECKING:
     from unspool.objective.objective import Objective
@@ -40,31 +40,27 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Stencil:
-    r"""A gradient that is linear in H, L H and X: :math:`\nabla = H P + L H\,Q + X R`, with maps P, Q, R on channels.
+    r"""A gradient that is linear in H, L H and X: :math:`\nabla = H P + L H\,Q + X R`, with maps P, Q, R on channels: ``h``, ``lh``, ``x``.
 
     With L = I − A this is the form H ← H P' + A H Q' + X R' that every gradient step on it takes.
     """
 
-    own: Map = 0.0
-    laplacian: Map = 0.0
-    given: Map = 0.0
+    h: Map = 0.0
+    lh: Map = 0.0
+    x: Map = 0.0
 
     def __add__(self, other: Stencil) -> Stencil:
-        return Stencil(
-            channel.add(self.own, other.own),
-            channel.add(self.laplacian, other.laplacian),
-            channel.add(self.given, other.given),
-        )
+        return Stencil(channel.add(self.h, other.h), channel.add(self.lh, other.lh), channel.add(self.x, other.x))
 
     def at_frequency(self, frequency: float) -> Map:
         """P + λ Q: the curvature of the objective for signals of graph frequency λ."""
-        return channel.add(self.own, channel.compose(frequency, self.laplacian))
+        return channel.add(self.h, channel.compose(frequency, self.lh))
 
 
 class Term(ABC):
     """One summand of an objective, usually a frozen dataclass with a ``weight``.
 
-    Subclass exactly one of :class:`SmoothTerm`, :class:`QuadraticTerm` and :class:`ProximableTerm`, which decides its
+    Subclass exactly one of :class:`SmoothTerm`, :class:`StencilTerm` and :class:`ProximableTerm`, which decides its
     :class:`~unspool.objective.Kind`, and let :func:`unspool.testing.check_term` tell you whether it keeps the laws.
     """
 
@@ -126,7 +122,7 @@ class SmoothTerm(Term):
 
     kind: ClassVar[Any] = Kind.SMOOTH
     #: Whether the gradient is linear in (H, X); exact solvers and linear theory need it.
-    quadratic: bool = False
+    affine_gradient: bool = False
 
     @abstractmethod
     def gradient(self, h: Tensor, given: Given) -> Tensor:
@@ -137,10 +133,10 @@ class SmoothTerm(Term):
         """A Lipschitz constant of the gradient."""
 
 
-class QuadraticTerm(SmoothTerm):
+class StencilTerm(SmoothTerm):
     """A quadratic term that states its stencil; gradient and Lipschitz constant follow from it."""
 
-    quadratic = True
+    affine_gradient = True
 
     @abstractmethod
     def stencil(self, given: Given) -> Stencil:
@@ -173,8 +169,8 @@ def checked_kind(term: Any) -> Kind:
     """The kind of a term that is to stand in an objective; refuse what would be dropped there or counted twice."""
     if not isinstance(term, Term):
         raise TypeError(f"{term!r} is not a term: add terms such as Fidelity(0.1) + Smoothness(0.9)")
-    if isinstance(term, QuadraticTerm) and type(term).gradient is not QuadraticTerm.gradient:
-        raise Refusal(
+    if isinstance(term, StencilTerm) and type(term).gradient is not StencilTerm.gradient:
+        raise IncompatibleError(
             f"{term.name} writes a gradient beside its stencil, which no network would ask for; write stencil alone, or "
             "inherit from SmoothTerm"
         )
@@ -183,11 +179,11 @@ def checked_kind(term: Any) -> Kind:
 
 def stencil_gradient(stencil: Stencil, h: Tensor, given: Given) -> Tensor:
     """H P + L H Q + X R, skipping what is identically zero."""
-    total = channel.apply(h, stencil.own)
-    if not channel.is_zero(stencil.laplacian):
-        total = total + channel.apply(given.graph.laplacian_times(h), stencil.laplacian)
-    if not channel.is_zero(stencil.given):
-        total = total + channel.apply(given.x, stencil.given)
+    total = channel.apply(h, stencil.h)
+    if not channel.is_zero(stencil.lh):
+        total = total + channel.apply(given.graph.laplacian_times(h), stencil.lh)
+    if not channel.is_zero(stencil.x):
+        total = total + channel.apply(given.x, stencil.x)
     return total
 
 

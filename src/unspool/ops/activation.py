@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops.prox import beside
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
+from unspool.ops.prox import as_like
 
 
 class Potential(ABC):
@@ -48,11 +48,11 @@ class Potential(ABC):
         """
         if not isinstance(weight, Tensor) and weight <= 0:
             if weight < 0:
-                raise Refusal(
+                raise IncompatibleError(
                     f"{self!r} with the weight {weight:g} is not convex and has no proximity operator; keep weights non-negative"
                 )
             return v
-        w = beside(weight, v)
+        w = as_like(weight, v)
         with torch.no_grad():
             u = self._solve(v, w)
         for _ in range(2):  # each Newton step makes one more order of derivative exact
@@ -117,7 +117,7 @@ class LeakyReLU(Potential):
 
     def __post_init__(self) -> None:
         if not 0 < self.negative_slope <= 1:
-            raise Refusal(
+            raise IncompatibleError(
                 f"leaky ReLU with slope {self.negative_slope:g} is no proximity operator: the slope must lie in (0, 1]"
             )
 
@@ -138,7 +138,7 @@ class ELU(Potential):
         >>> ELU(1.5)
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: ELU with a = 1.5 is no proximity operator: its slope reaches 1.5, above 1; use 0 < a ≤ 1
+        unspool.errors.IncompatibleError: ELU with a = 1.5 is no proximity operator: its slope reaches 1.5, above 1; use 0 < a ≤ 1
     """
 
     a: float = 1.0
@@ -147,7 +147,7 @@ class ELU(Potential):
     def __post_init__(self) -> None:
         if not 0 < self.a <= 1:
             why = f"its slope reaches {self.a:g}, above 1" if self.a > 1 else "it does not rise below zero"
-            raise Refusal(f"ELU with a = {self.a:g} is no proximity operator: {why}; use 0 < a ≤ 1")
+            raise IncompatibleError(f"ELU with a = {self.a:g} is no proximity operator: {why}; use 0 < a ≤ 1")
 
     def activation(self, v: Tensor) -> Tensor:
         """Identity above zero, a (eᵛ − 1) below."""
@@ -265,7 +265,7 @@ class Softshrink(Potential):
 
     def __post_init__(self) -> None:
         if self.radius < 0:
-            raise Refusal(
+            raise IncompatibleError(
                 f"softshrink with radius {self.radius:g} is no proximity operator: the radius must not be negative"
             )
 
@@ -319,7 +319,7 @@ def potential_of(module: torch.nn.Module) -> Potential:
         >>> potential_of(torch.nn.GELU())
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: GELU is no proximity operator: it falls near v = -1.00, and a proximity operator never falls
+        unspool.errors.IncompatibleError: GELU is no proximity operator: it falls near v = -1.00, and a proximity operator never falls
     """
     nn = torch.nn
     known: dict[type[torch.nn.Module], Callable[[Any], Potential]] = {
@@ -339,8 +339,8 @@ def potential_of(module: torch.nn.Module) -> Potential:
     reason = not_a_prox(module)
     name = type(module).__name__
     if reason is not None:
-        raise Refusal(f"{name} is no proximity operator: {reason}")
-    raise Refusal(
+        raise IncompatibleError(f"{name} is no proximity operator: {reason}")
+    raise IncompatibleError(
         f"{name} may be a proximity operator, but its potential is not on file; subclass Potential and give its value"
     )
 

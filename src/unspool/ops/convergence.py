@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 
 #: How far a default tolerance may be missed without a warning where rounding is what stands in the way.
 _PATIENCE = 100.0
@@ -126,7 +126,7 @@ def hand_in(report: SolveReport, asked: bool, dtype: torch.dtype, to: SolveRepor
     why = f"rounding in {name} allows about {report.attainable:.0e}" if rounding else "the residual no longer fell"
     way = "compute in float64" if dtype != torch.float64 else "give Fidelity more weight"
     if not report.residual <= _HOPELESS:
-        raise Refusal(f"no minimiser was found ({report}): {why}; {way}")
+        raise IncompatibleError(f"no minimiser was found ({report}): {why}; {way}")
     listener = _LISTENER.get()
     if listener is None and to is not None and to.open:
         listener = to

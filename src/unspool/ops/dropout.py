@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops.function import known_signature
+from unspool.ops.autograd import known_signature
 from unspool.ops.kernels import noise_cpu
 
 # A well-mixing 32-bit finaliser (the constants are those of "lowbias32", found by C. Wellons' hash prospector, 2018).

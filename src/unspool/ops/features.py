@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.ops.change_detection import copies, unchanged
 from unspool.ops.dropout import drop_entries
 from unspool.ops.operator import Csr, Operator, row_of_entry
-from unspool.ops.remember import copies, unchanged
 from unspool.ops.spmm import spmm
 
 

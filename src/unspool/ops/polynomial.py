@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from unspool.ops import recurrence
-from unspool.ops.function import known_signature
+from unspool.ops.autograd import known_signature
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.spmm import check_signal, refuse_stacked_graph
 

@@ -30,7 +30,7 @@ def box(v: Tensor, low: Number, high: Number) -> Tensor:
         >>> box(torch.tensor([-3.0, 0.2, 9.0]), -1.0, 1.0)
         tensor([-1.0000,  0.2000,  1.0000])
     """
-    return torch.clamp(v, beside(low, v), beside(high, v))
+    return torch.clamp(v, as_like(low, v), as_like(high, v))
 
 
 def soft_threshold(v: Tensor, radius: Number) -> Tensor:
@@ -44,7 +44,7 @@ def soft_threshold(v: Tensor, radius: Number) -> Tensor:
     return torch.relu(v - radius) - torch.relu(-v - radius)
 
 
-def beside(value: Number, v: Tensor) -> Tensor:
+def as_like(value: Number, v: Tensor) -> Tensor:
     """A number as a tensor in the dtype and on the device of v, made there: copying it over would break a CUDA graph."""
     return value.to(v) if isinstance(value, Tensor) else torch.full((), float(value), dtype=v.dtype, device=v.device)
 
@@ -64,7 +64,7 @@ def row_shrink(h: Tensor, radius: Number, centre: Tensor | None = None) -> Tenso
                 [0.0000, 0.0000]])
     """
     offset = h if centre is None else h - centre
-    rho = beside(radius, h)
+    rho = as_like(radius, h)
     # Trap: relu(1 - radius / length) has the right value at the centre but a nan gradient, and so has the norm of a
     # zero row; both are replaced where the row is pulled all the way in.
     squared = (offset * offset).sum(-1, keepdim=True)

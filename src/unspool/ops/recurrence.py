@@ -21,10 +21,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from unspool.ops import beside
+from unspool.ops import matrix_hops
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr
-from unspool.ops.thin import round_width
+from unspool.ops.padded_matmul import round_width
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +56,7 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
     if _side_by_side(x, hops):
-        return beside.series(csr, x, hops, chebyshev, cache_bytes() // 16).to(given)
+        return matrix_hops.series(csr, x, hops, chebyshev, cache_bytes() // 16).to(given)
     if hops.ndim < 4:
         x, hops, shape = _as_columns(x, hops)
     else:
@@ -96,7 +96,7 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     given, kind, shape = g.dtype, hops.shape, x.shape
     g, x, c = _widen(g), _widen(x), hops.contiguous()
     if _side_by_side(x, hops):
-        dx, dhops = beside.sweep(csr_t, g, x, c, chebyshev, want_dx, cache_bytes() // 16)
+        dx, dhops = matrix_hops.sweep(csr_t, g, x, c, chebyshev, want_dx, cache_bytes() // 16)
         return dx.to(given), dhops
     wide = torch.promote_types(hops.dtype, x.dtype)
     columns = g.shape[1] * g.shape[2]
@@ -155,7 +155,12 @@ def _sweep_piece(
 def _side_by_side(x: Tensor, hops: Tensor) -> bool:
     """Whether channels are mixed for all hops at once: matrices on narrow signals whose hops fit into a part of the cache."""
     plain = hops.ndim == 4 and x.device.type == "cpu" and x.dtype == hops.dtype
-    return plain and min(hops.shape) > 0 and hops.shape[0] > 2 and beside.room(x, hops) <= cache_bytes() // 16
+    return (
+        plain
+        and min(hops.shape) > 0
+        and hops.shape[0] > 2
+        and matrix_hops.memory_needed(x, hops) <= cache_bytes() // 16
+    )
 
 
 # -- cutting wide signals so that what a walk touches stays in the cache ------------------------------------------------

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
+from unspool.ops.autograd import known_signature
 from unspool.ops.conjugate import conjugate_gradients
 from unspool.ops.convergence import hand_in
-from unspool.ops.function import known_signature
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr, HasOperator, Operator
-from unspool.refusal import Refusal
 
 _LIBRARY = torch.library.Library("unspool", "FRAGMENT")
 _LIBRARY.define(
@@ -87,7 +87,7 @@ def _solved(csr: Csr, right: Tensor, p: float, q: float, tolerance: float, asked
     look, limit = (0, enough) if capturing else (4 if right.is_cuda else 1, 2 * enough + 10)
     found = conjugate_gradients(apply, right, None, tolerance, limit, True, look)
     if found.bent:
-        raise Refusal(
+        raise IncompatibleError(
             "conjugate gradients met negative curvature: the matrix of the graph has eigenvalues outside [-1, 1]; "
             "build it with Normalisation.SYMMETRIC"
         )

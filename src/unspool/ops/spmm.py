@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.ops import recurrence
-from unspool.ops.function import known_signature
+from unspool.ops.autograd import known_signature
 from unspool.ops.operator import Csr, HasOperator, Operator
 
 # Three layers, each for a reason found by experiment (docs/architecture.md, "The primitive"):

@@ -17,8 +17,8 @@ from unspool.report.seeds import Seed
 from unspool.report.table import Cell, Table
 from unspool.report.text import counted, shown
 from unspool.spectral import response
+from unspool.spectral.linear_form import Neither, propagation_of, read
 from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
-from unspool.spectral.reading import Neither, propagation_of, read
 
 #: Where responses are evaluated, and where the table shows them.
 GRID = torch.linspace(0, 2, 121, dtype=torch.float64)

@@ -8,9 +8,9 @@ from typing import Any
 
 import unspool
 from unspool.datasets import Dataset
+from unspool.errors import IncompatibleError
 from unspool.files import write_whole
 from unspool.graph import Graph
-from unspool.refusal import Refusal
 from unspool.report.curves import curves
 from unspool.report.facts import data_notes, data_table, machine_table, plan_table, seed_table, settings_table
 from unspool.report.figure import MISSING, Figure, Panel, can_draw
@@ -107,15 +107,15 @@ def _page(
 
 def _problem(job: Job) -> list[Block]:
     card = job.first.card
-    objective, reading = card.get("objective"), card.get("reading")
+    objective, derivation = card.get("objective"), card.get("derivation")
     blocks: list[Block] = []
     if objective:
         blocks += [Paragraph(["The problem behind its propagation:"]), Maths(str(objective))]
         blocks.append(
             Paragraph(["H: the signal that is sought; X: the encoded features; B: the incidence matrix of the graph."])
         )
-    if reading:
-        blocks.append(Paragraph([f"Reading: {reading}."]))
+    if derivation:
+        blocks.append(Paragraph([f"Derivation: {derivation}."]))
     return blocks if blocks else [Paragraph(["The card does not name its problem."])]
 
 
@@ -186,6 +186,6 @@ def _graph(dataset: Any) -> Graph | None:
         )
     try:
         graph.require_laplacian()
-    except Refusal:
+    except IncompatibleError:
         return None
     return graph if graph.operator.forward.col.numel() <= LARGEST else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.reproduce.cells import Cell, choose
 from unspool.reproduce.results import Record
 from unspool.study import Best, Comparison, Sample, Table, compare
@@ -76,7 +76,7 @@ def compare_cells(sentence: str, a: Cell, b: Cell, margin: float | None = None) 
     """
     try:
         found = compare(Table(()), a.group, b.group)
-    except Refusal:
+    except IncompatibleError:
         return []
     where = " ".join(part for part in (a.first.dataset, f"({a.first.variant})" * bool(a.first.variant)) if part)
     return [_judged(Answer(sentence, where, found, Verdict.OPEN, margin))]
@@ -102,7 +102,7 @@ def compare_values(
     """
     try:
         found = compare(Table(()), _group(where, *a), _group(where, *b))
-    except Refusal:
+    except IncompatibleError:
         return []
     return [_judged(Answer(sentence, where, found, Verdict.OPEN, None, lower, times))]
 

@@ -29,7 +29,7 @@ from unspool.reproduce.measured import Measured, chosen, keep, read_measured
 from unspool.reproduce.recorded import settled
 from unspool.reproduce.settings import read_settings
 from unspool.study import Trial
-from unspool.unroll import Unrolled, unroll
+from unspool.unrolling import Unrolled, unroll
 
 #: What is done: rows of X replaced after training, with as many steps as in training or many; or in training too; edges added.
 CHANNELS, LONG, TRAINED, EDGES = "channels", "channels, many steps", "channels in training", "edges"

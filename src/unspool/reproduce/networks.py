@@ -17,8 +17,8 @@ from torch import Tensor
 
 from unspool import models, study, train
 from unspool.datasets import Dataset
+from unspool.errors import IncompatibleError
 from unspool.files import one_at_a_time, write_whole
-from unspool.refusal import Refusal
 from unspool.report.spectra import Learnt, Spread, read_models, scaled_density
 from unspool.report.text import counted
 from unspool.reproduce.bench import Bench
@@ -146,7 +146,7 @@ def descent_of(name: str, nets: Sequence[tuple[str, Any]], data: Dataset) -> tup
     """The objective along depth of trained networks, or why there is none."""
     try:
         runs = [along(model, data.features, data.graph) for _, model in nets]
-    except (Refusal, ValueError, TypeError) as problem:
+    except (IncompatibleError, ValueError, TypeError) as problem:
         return None, (f"{name}: no objective along depth: {problem}.",)
     return Descent(name, nets[0][0], tuple(tuple(steps) for steps in runs)), ()
 

@@ -88,7 +88,7 @@ def _numbers(net: Trained) -> dict[str, float]:
     task, model = net.task, net.model
     x = model.p_pre(task.x)
     output = model(task.x, task.graph)
-    h = model.propagation(x, task.graph.relaxed())
+    h = model.propagation(x, task.graph.with_general_laplacian())
     return {
         "accuracy": accuracy(output, task, task.test),
         "train accuracy": accuracy(output, task, task.train),

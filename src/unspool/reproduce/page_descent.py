@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Exact
+from unspool.errors import IncompatibleError
 from unspool.objective import channel
-from unspool.refusal import Refusal
 from unspool.report import Cell as Shown
 from unspool.report import Column, Panel, Table
 from unspool.report.figure import finish
 from unspool.report.text import shown
 from unspool.spectral.plot import BLUE, GREY, ORANGE
-from unspool.unroll import Unrolled
+from unspool.unrolling import Unrolled
 
 Step = tuple[float, float]
 
@@ -132,18 +132,18 @@ def along(model: Any, x: Any, graph: Any) -> list[Step]:
             return _stepped(net, start, graph)
         if hasattr(net, "read_back"):
             return _read_back(net.read_back(), start.double(), graph.to(torch.float64))
-    raise Refusal(f"{type(model).__name__} has no objective that its layers descend on")
+    raise IncompatibleError(f"{type(model).__name__} has no objective that its layers descend on")
 
 
 def _stepped(net: Unrolled, x: Tensor, graph: Any) -> list[Step]:
     if isinstance(net.algorithm, Exact):
-        raise Refusal(f"{net.algorithm.name} goes to the minimiser at once, so nothing happens along depth")
-    state: Any = net.algorithm.begin(net.start.tensor(x))
+        raise IncompatibleError(f"{net.algorithm.name} goes to the minimiser at once, so nothing happens along depth")
+    state: Any = net.algorithm.init(net.start.tensor(x))
     steps: list[Step] = []
     for k in range(1, net.depth + 1):
         problem = net.problem(x, graph, k)
         before = float(problem.value(state[0]).sum())
-        state = net.algorithm.advance(state, problem)
+        state = net.algorithm.update(state, problem)
         steps.append((before, float(problem.value(state[0]).sum())))
     return steps
 

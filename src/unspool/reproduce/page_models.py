@@ -7,8 +7,8 @@ from pathlib import Path
 
 from unspool import datasets
 from unspool.datasets import Dataset
+from unspool.errors import IncompatibleError
 from unspool.models.folder import load_folder
-from unspool.refusal import Refusal
 from unspool.report import Block, Column, Figure, Folded, Heading, Notes, Panel, Paragraph, Table
 from unspool.report import Cell as Shown
 from unspool.report.figure import MISSING, can_draw
@@ -49,7 +49,7 @@ def _of_job(job: Job, dataset: str, data: Dataset | None) -> Network:
     try:
         nets = [(seed.name, load_folder(seed.place)[0].eval()) for seed in job.counted]
         descent, said = descent_of(model, nets, data)
-    except (Refusal, ValueError, TypeError, OSError) as problem:
+    except (IncompatibleError, ValueError, TypeError, OSError) as problem:
         said = (f"{model}: no objective along depth: {problem}.",)
         return Network(dataset, model, learnt(job.counted), scaled_density(data.graph), None, said)
     return Network(dataset, model, read_models(nets), scaled_density(data.graph), descent, said)

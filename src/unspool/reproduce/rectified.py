@@ -14,7 +14,7 @@ from unspool.algorithm import GradientDescent, ProximalGradient
 from unspool.models import Model
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.objective import Fidelity, NonNegative, Objective, Relaxed, Ridge, Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class WithoutNonNegative(Model):

@@ -56,7 +56,7 @@ def table1(certificates: Sequence[Certificate]) -> list[Line]:
     for kind in kinds:
         made = kind(4, 2)
         mine = tuple(c for c in certificates if _is_about(c, kind.__name__))
-        lines.append(Line(kind.__name__, str(made.objective), made.reading, mine))
+        lines.append(Line(kind.__name__, str(made.objective), made.derivation, mine))
     return lines
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from unspool import models, study
 from unspool.datasets import Dataset
+from unspool.errors import IncompatibleError
 from unspool.models import Model
 from unspool.models.preset_tables import DATASETS
-from unspool.refusal import Refusal
 from unspool.reproduce.bench import Bench, Item
 from unspool.reproduce.results import Record
 from unspool.reproduce.search import Candidates, Found, candidates, search
@@ -150,7 +150,7 @@ def _says_all(kind: type[Model], dataset: str, preset: str) -> bool:
     """Whether there is such a preset and nothing of it is left to a search."""
     try:
         return not models.preset(kind, dataset, preset).search
-    except Refusal:
+    except IncompatibleError:
         return False  # its authors publish nothing for this set
 
 

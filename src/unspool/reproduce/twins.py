@@ -14,7 +14,7 @@ from unspool.algorithm import GradientDescent, ProximalGradient
 from unspool.models import Model
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Learnable, Objective, RowSparseFidelity, Smoothness
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 class LearntSquares(Model):

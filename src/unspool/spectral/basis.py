@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
 
 #: A representation is refused when rounding its coefficients to float64 may move h by more than this share of max|h|.
 WORST_ERROR = 1e-6
@@ -86,7 +86,7 @@ def convert(coefficients: Any, source: PolynomialBasis | Basis, target: Polynomi
         >>> convert(torch.eye(51)[50], PolynomialBasis.CHEBYSHEV, PolynomialBasis.HOPS)
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: in powers of A this polynomial of degree 50 cancels: coefficients of size 1.3e+18 make values of size 1, and rounding them to float64 may cost a relative error of 1.5e+03; use PolynomialBasis.CHEBYSHEV, which never cancels
+        unspool.errors.IncompatibleError: in powers of A this polynomial of degree 50 cancels: coefficients of size 1.3e+18 make values of size 1, and rounding them to float64 may cost a relative error of 1.5e+03; use PolynomialBasis.CHEBYSHEV, which never cancels
     """
     source, target = PolynomialBasis.of(source), PolynomialBasis.of(target)
     c = _checked(coefficients)
@@ -95,7 +95,7 @@ def convert(coefficients: Any, source: PolynomialBasis | Basis, target: Polynomi
         return found
     error = torch.finfo(torch.float64).eps * _condition(found, target, _converted(c, source, PolynomialBasis.CHEBYSHEV))
     if not error <= WORST_ERROR:
-        raise Refusal(
+        raise IncompatibleError(
             f"in {target.value} this polynomial of degree {c.shape[0] - 1} cancels: coefficients of size {float(found.abs().max()):.2g} "
             f"make values of size {_size(c, source):.2g}, and rounding them to float64 may cost a relative error of {error:.2g}; "
             "use PolynomialBasis.CHEBYSHEV, which never cancels"
@@ -247,7 +247,7 @@ def _converted(c: Tensor, source: PolynomialBasis, target: PolynomialBasis) -> T
         # Division of two Python integers rounds correctly, whatever their size.
         found = [[above * int(v) / below for v in row] for row in sums]
     except OverflowError as problem:
-        raise Refusal(
+        raise IncompatibleError(
             f"in {target.value} this polynomial has coefficients beyond float64; use PolynomialBasis.CHEBYSHEV"
         ) from problem
     return torch.tensor(found, dtype=torch.float64).reshape(c.shape)

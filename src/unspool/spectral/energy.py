@@ -15,9 +15,9 @@ from unspool.graph import Graph, check_input, smoother_of
 from unspool.ops.operator import Operator
 from unspool.ops.polynomial import Basis
 from unspool.ops.spmm import spmm
-from unspool.spectral.reading import Hops, evaluating, graph_for, propagation_of, read
+from unspool.spectral.linear_form import Hops, evaluating, graph_for, propagation_of, read
 from unspool.spectral.response import modes_of
-from unspool.unroll import Implicit, Unrolled
+from unspool.unrolling import Implicit, Unrolled
 
 #: Band edges used when none are given: fine where over-smoothing happens, coarse above.
 BANDS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0)
@@ -221,13 +221,13 @@ def _steps(net: Unrolled, x: Tensor, graph: Graph) -> Iterable[Tensor]:
         yield x
         yield net(x, graph)
         return
-    state = net.algorithm.begin(net.start.tensor(x))
+    state = net.algorithm.init(net.start.tensor(x))
     yield state[0]
     for k in range(1, net.depth + 1):
         if net.between is not None:
             with evaluating(net):
                 state = (net.between(state[0]), *state[1:])
-        state = net.algorithm.advance(state, net.problem(x, graph, k))
+        state = net.algorithm.update(state, net.problem(x, graph, k))
         yield state[0]
 
 

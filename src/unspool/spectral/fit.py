@@ -147,11 +147,11 @@ def _choose(chebyshev: Tensor) -> tuple[Tensor, Basis, str]:
 
 
 def _powers(chebyshev: Tensor) -> Tensor | None:
-    from unspool.refusal import Refusal
+    from unspool.errors import IncompatibleError
 
     try:
         return convert(chebyshev, PolynomialBasis.CHEBYSHEV, PolynomialBasis.HOPS)
-    except Refusal:
+    except IncompatibleError:
         return None
 
 

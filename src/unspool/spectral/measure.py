@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.refusal import Refusal
-from unspool.spectral.reading import evaluating
+from unspool.spectral.linear_form import evaluating
 from unspool.spectral.response import Response, modes_of
-from unspool.unroll import Unrolled
+from unspool.unrolling import Unrolled
 
 #: Measuring needs all eigenvectors; above this many nodes that takes minutes.
 LARGEST_MEASURED = 3000
@@ -54,7 +54,9 @@ class MeasuredResponse(Response):
 
     def check_graph(self, graph: Graph) -> None:
         """A measured response is no network."""
-        raise Refusal("a measured response knows gains, not what the network does to a signal; run the network itself")
+        raise IncompatibleError(
+            "a measured response knows gains, not what the network does to a signal; run the network itself"
+        )
 
     def rows(self, points: int = 9) -> list[dict[str, float]]:
         """Gain and coherence at even frequencies inside the graph's own range."""
@@ -103,7 +105,7 @@ def measure(
         (False, True)
     """
     if graph.nodes > LARGEST_MEASURED:
-        raise Refusal(
+        raise IncompatibleError(
             f"measuring a response needs all eigenvectors, too many on {graph.nodes} nodes (limit {LARGEST_MEASURED}); "
             "measure on a smaller graph or on a sample of this one"
         )

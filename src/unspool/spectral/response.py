@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, frequencies_and_modes, smoother_of
 from unspool.objective import Stencil
 from unspool.objective.channel import Map, rank
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
 from unspool.spectral.basis import PolynomialBasis, evaluate
-from unspool.spectral.reading import Hops, Minimiser, graph_for, propagation_of, read, width_of
+from unspool.spectral.linear_form import Hops, Minimiser, graph_for, propagation_of, read, width_of
 
 
 class Response(ABC):
@@ -147,7 +147,7 @@ class PolynomialResponse(Response):
         """A must be the smoother, or the scale the one that the coefficients were read at."""
         smoother_of(graph)
         if self.scale is None and graph.smoother is not graph.operator:
-            raise Refusal(
+            raise IncompatibleError(
                 "hop coefficients multiply powers of A, which without normalisation is no function of L; "
                 "build the graph with Normalisation.SYMMETRIC"
             )
@@ -175,7 +175,7 @@ class MinimiserResponse(Response):
     def __call__(self, frequency: Any) -> Tensor:
         """−R (P + λQ)⁻¹."""
         where = torch.as_tensor(frequency, dtype=torch.float64) * self.scale
-        own, laplacian, given = _alike(self.stencil.own, self.stencil.laplacian, self.stencil.given)
+        own, laplacian, given = _alike(self.stencil.h, self.stencil.lh, self.stencil.x)
         bend = own + where.reshape((*where.shape, *[1] * own.ndim)) * laplacian
         if own.ndim < 2:
             return -given / bend
@@ -183,7 +183,7 @@ class MinimiserResponse(Response):
 
     def describe(self) -> str:
         """The formula and its kind."""
-        kind = ("numbers", "diagonals", "matrices")[_alike(self.stencil.own, self.stencil.laplacian)[0].ndim]
+        kind = ("numbers", "diagonals", "matrices")[_alike(self.stencil.h, self.stencil.lh)[0].ndim]
         return f"exact minimiser, −R (P + λQ)⁻¹; P, Q and R are {kind}"
 
     def check_graph(self, graph: Graph) -> None:
@@ -246,7 +246,9 @@ def response(
         from unspool.spectral.measure import measure
 
         if graph is None:
-            raise Refusal(f"{found.reason}, so its response can only be measured on a graph; give one with graph=")
+            raise IncompatibleError(
+                f"{found.reason}, so its response can only be measured on a graph; give one with graph="
+            )
         width = width_of(network) if features is None else features
         inner = propagation_of(network)
         return measure(inner, graph, features=width, probes=probes, bins=bins, amplitude=amplitude, seed=seed)
@@ -277,8 +279,8 @@ def _alike(*maps: Map) -> list[Tensor]:
     return [t if t.ndim == 2 else torch.diag(t.expand(features)) for t in tensors]
 
 
-def _other_scale(scale: float, graph: Graph) -> Refusal:
-    return Refusal(
+def _other_scale(scale: float, graph: Graph) -> IncompatibleError:
+    return IncompatibleError(
         f"this response was read at scale {scale:g}, but the graph has scale {graph.scale:g}; read it with response(network, graph)"
     )
 

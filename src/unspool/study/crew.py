@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import EVERY, Progress
 from unspool.study.provide import Provider
@@ -43,7 +43,7 @@ def train_together(
     try:
         processes.start(crew)
     except (pickle.PicklingError, AttributeError, TypeError) as problem:
-        raise Refusal(
+        raise IncompatibleError(
             f"something cannot go to other processes ({problem}); give a loss and models that have a name in a module, or jobs=1"
         ) from problem
     try:
@@ -57,7 +57,7 @@ def train_together(
     finally:
         processes.wait_for(crew)
     if all(member.exitcode for member in crew):
-        raise Refusal(
+        raise IncompatibleError(
             f"all {jobs} processes ended early (code {crew[0].exitcode}); call from under if __name__ == '__main__', or with jobs=1 to see other reasons"
         )
     if watch is not None:
@@ -65,7 +65,7 @@ def train_together(
     lost = sum(member.exitcode != 0 for member in crew)
     left = sum(row.status is Status.WAITING for row in seen.rows()) if lost else 0
     if left:
-        raise Refusal(
+        raise IncompatibleError(
             f"{lost} of {jobs} processes ended early and left {left} trials; run again to train them, with fewer jobs if memory is short"
         )
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from unspool.datasets import Dataset
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.engine.progress import Progress
 from unspool.study.evaluate import Outcome, evaluated, several
 from unspool.study.results.best import Measure, measure
@@ -166,7 +166,7 @@ class _Search:
     def check_worth(self, last: bool) -> None:
         """Stop if nothing but failures came."""
         if self._failed and len(self._failed) == self._told and (last or self._told >= ENOUGH):
-            raise Refusal(
+            raise IncompatibleError(
                 f"all {self._told} trials so far failed, the first with {self._failed[0]}; see to it and run again"
             )
 
@@ -185,7 +185,7 @@ class _Search:
     def _check_direction(self) -> None:
         directions = self.study.directions
         if len(directions) != 1:
-            raise Refusal(
+            raise IncompatibleError(
                 f"the study has {len(directions)} directions, and one number is told; use evaluate() with ask and tell"
             )
         score = self.by is Measure.VALID_SCORE
@@ -196,7 +196,9 @@ class _Search:
             if score
             else ("losses are minimised", "maximises", "minimize", Measure.VALID_SCORE)
         )
-        raise Refusal(f"validation {what}, but the study {wrong}: make it with direction={right!r}, or give by={other}")
+        raise IncompatibleError(
+            f"validation {what}, but the study {wrong}: make it with direction={right!r}, or give by={other}"
+        )
 
 
 def _attributes(outcome: Outcome) -> dict[str, Any]:
@@ -217,6 +219,6 @@ def _optuna() -> Any:
     try:
         return importlib.import_module("optuna")
     except ImportError:
-        raise Refusal(
+        raise IncompatibleError(
             "optimise() needs Optuna: pip install 'unspool[optuna]', or search with grid() and random()"
         ) from None

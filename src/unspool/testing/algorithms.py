@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
-from unspool.algorithm.algorithm import State, begun, check_fit, handled_kinds
+from unspool.algorithm.algorithm import State, check_fit, handled_kinds, initial_state
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, permuted
 from unspool.objective import Fidelity, Given, Kind, Learnable, Objective, Smoothness, Sparse, Symmetric, as_objective
 from unspool.ops.convergence import solve_reports
-from unspool.refusal import Refusal
 from unspool.testing.laws import random_signal, relative, require, small_graph
-from unspool.unroll import Checkpointed, From, Implicit, Polynomial, Stored, Unrolled, unroll
+from unspool.unrolling import Checkpointed, From, Implicit, Polynomial, Stored, Unrolled, unroll
 
 
 def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, steps: int = 3000, seed: int = 0) -> None:
@@ -68,7 +68,7 @@ def _reference(objective: Objective, x: Tensor, graph: Graph) -> Tensor:
     with solve_reports() as reports:
         target = minimise(objective, x, graph, tolerance=1e-12)
     if any(report.residual > 1e-8 for report in reports):
-        raise Refusal(
+        raise IncompatibleError(
             f"the minimiser of {objective} is not known well enough to judge an algorithm by ({reports[0]}); "
             "try it on an objective with more weight on Fidelity"
         )
@@ -121,12 +121,12 @@ def example_network(depth: int = 5, features: int = 3) -> Unrolled:
 def _run(
     algorithm: Algorithm, objective: Objective, x: Tensor, graph: Graph, start: Tensor, steps: int
 ) -> list[Tensor]:
-    state: State = begun(algorithm, start)
+    state: State = initial_state(algorithm, start)
     path = [start]
     for k in range(1, steps + 1):
         plain = Problem(objective, Given(x, graph), k)
         step = None if isinstance(algorithm, Exact) else algorithm.step_size(plain)
-        state = algorithm.advance(state, Problem(objective, Given(x, graph, step=step), k))
+        state = algorithm.update(state, Problem(objective, Given(x, graph, step=step), k))
         path.append(state[0].clone())
         if k > 3 and relative(path[-1], path[-2]) < 1e-14:
             break

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.objective import Given, Learnable, ProximableTerm, SmoothTerm, Term
-from unspool.refusal import Refusal
 from unspool.testing.laws import LawBroken, random_signal, require
 
 #: Finite differences are taken so far apart, as a share of what they are taken in.
@@ -40,7 +40,7 @@ def _with_learnt_weight(term: Term) -> list[Term]:
     """The same term under a learnt factor: what works with a fixed weight has to work with a learnt one."""
     try:
         return [term.scaled(Learnable(1.0, name="a learnt weight"))]
-    except (Refusal, TypeError):
+    except (IncompatibleError, TypeError):
         return []  # constraints, and terms that stand for φ/η
 
 

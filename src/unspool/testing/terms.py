@@ -8,11 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.objective import Given, ProximableTerm, QuadraticTerm, SmoothTerm, Term
+from unspool.objective import Given, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import check_owned
 from unspool.objective.term import checked_kind, stencil_gradient
-from unspool.refusal import Refusal
 from unspool.testing.derivatives import check_derivatives
 from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
 
@@ -55,7 +55,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     try:
         checked_kind(term)
         check_owned(term.name, term)
-    except (Refusal, TypeError) as refusal:
+    except (IncompatibleError, TypeError) as refusal:
         raise LawBroken(str(refusal)) from None
     _check_value(term, h, given)
     _check_input(term, h, given, generator)
@@ -101,7 +101,7 @@ def _check_value(term: Term, h: Tensor, given: Given) -> None:
     )
     try:
         doubled = term.scaled(2.0).value(h, given)
-    except (Refusal, TypeError):
+    except (IncompatibleError, TypeError):
         return
     if torch.isfinite(single):
         require(
@@ -149,14 +149,14 @@ def _check_gradient(term: SmoothTerm, given: Given, generator: torch.Generator) 
     require(
         gap < 1e-8, f"{term.name}.gradient of a stack of signals differs from those of the single ones by {gap:.1e}"
     )
-    if term.quadratic:
+    if term.affine_gradient:
         nothing = term.gradient(torch.zeros_like(given.x), given)
         for a, b in zip(alone, points, strict=True):
             gap = relative(term.gradient(b + given.x, given) + nothing, a + term.gradient(given.x, given))
             require(
                 gap < 1e-8, f"{term.name} calls itself quadratic, but its gradient is not affine (off by {gap:.1e})"
             )
-    if isinstance(term, QuadraticTerm):
+    if isinstance(term, StencilTerm):
         h = points[-1]
         gap = relative(stencil_gradient(term.stencil(given), h, given), term.gradient(h, given))
         require(gap < 1e-8, f"{term.name}.stencil does not reproduce its gradient (off by {gap:.1e})")

@@ -7,12 +7,12 @@ from torch import Tensor
 
 from unspool.algorithm import GradientDescent, Problem
 from unspool.algorithm.exact import check_strictly_convex
+from unspool.errors import IncompatibleError
 from unspool.graph import frequencies_and_modes, path
 from unspool.objective import EdgeSmoothness, Fidelity, Fixed, Given, Objective, Ridge, Smoothness
-from unspool.refusal import Refusal
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, normal, number, symmetric, whole
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 def _recursion(alphas: list[float], a: Tensor, x: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ def _erratum_8_minimiser(random: Random) -> Evidence:
     try:
         check_strictly_convex(Problem(_sgc(large), Given(start, g)))
         unbounded = 0.0
-    except Refusal:
+    except IncompatibleError:
         # Along the leading mode the objective falls without end.
         _, modes = frequencies_and_modes(g)
         direction = modes[:, :1] * torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)

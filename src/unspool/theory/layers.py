@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import GradientDescent
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.models import UGDGNN
 from unspool.objective import Fidelity, Smoothness
 from unspool.ops.polynomial import propagate
-from unspool.refusal import Refusal
 from unspool.spectral import PolynomialBasis, convert
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, model, normal, number, whole
-from unspool.unroll import ReadBack, read_back_hops, unroll
+from unspool.unrolling import ReadBack, read_back_hops, unroll
 
 #: Sums to one, and no two layers with η = 1/2 and β = 1 − α have it.
 BEYOND_THE_PRINTED = (1.0, 1.0, -1.0)
@@ -107,7 +107,7 @@ def _factor(random: Random) -> Evidence:
     try:
         replay(read_back_hops(high), x, g)
         outside = 0.0
-    except Refusal:
+    except IncompatibleError:
         outside = gap(propagate(g, x, high), float(high.sum()) * x)  # S = 0, and p_pos = 0 leaves nothing
     return Evidence(error, outside, "the sum S is invertible", "γ = (1, −1), a pure high-pass: S = 0")
 
@@ -156,7 +156,7 @@ def _symmetric_twins(random: Random) -> Evidence:
         hops = made.propagation.hops().detach()
         try:
             found = made.propagation.read_back(symmetric=True)
-        except Refusal:
+        except IncompatibleError:
             continue  # not all have twins that the search finds
         symmetric = max(layer.asymmetry for layer in found.layers) == 0
         if symmetric and gap(replay(found, x, g), made.propagation(x, g)) < 1e-9:

@@ -14,7 +14,7 @@ from unspool.models.preset_tables import ACCURACY
 from unspool.objective import Fidelity, Fixed, NonNegative, Ridge, RowSparseFidelity, Smoothness
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, normal, number, symmetric, whole
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 #: Table 2 of the paper, mean accuracies: Cora, CiteSeer, PubMed, CS, Physics, Photo, ArXiv.
 TABLE_2 = {model: tuple(mean for mean, _ in row) for model, row in ACCURACY.items()}

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import GradientDescent, ProximalGradient
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, AirGNN, IdentityMapping, JKNet, Layers, Side
 from unspool.objective import Fidelity, Fixed, NonNegative, Objective, Ridge, RowSparseFidelity, Smoothness
 from unspool.ops.polynomial import propagate
-from unspool.refusal import Refusal
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, model, normal, number, symmetric, whole
-from unspool.unroll import Unrolled, read_back_hops, unroll
-from unspool.unroll.division import divide, tails
+from unspool.unrolling import Unrolled, read_back_hops, unroll
+from unspool.unrolling.division import divide, tails
 
 
 def _descends(net: Unrolled, h: Tensor, x: Tensor, g: Graph, layer: int) -> float:
@@ -28,7 +28,7 @@ def _descends(net: Unrolled, h: Tensor, x: Tensor, g: Graph, layer: int) -> floa
     leaf = h.detach().clone().requires_grad_()
     (slope,) = torch.autograd.grad(smooth.value(leaf, x, g, net.values(layer)), leaf)
     eta = net.algorithm.step_size(problem)
-    (moved,) = net.algorithm.advance((h,), problem)
+    (moved,) = net.algorithm.update((h,), problem)
     return gap(moved, problem.prox((h - eta * slope).detach(), eta))
 
 
@@ -37,7 +37,7 @@ def _worst_step(net: Unrolled, x: Tensor, g: Graph) -> float:
     h, worst = x, 0.0
     for k in range(1, net.depth + 1):
         worst = max(worst, _descends(net, h, x, g, k))
-        (h,) = net.algorithm.advance((h,), net.problem(x, g, k))
+        (h,) = net.algorithm.update((h,), net.problem(x, g, k))
         h = h.detach()
     return worst
 
@@ -116,7 +116,7 @@ def _replay(layers: Sequence[tuple[Tensor, Tensor]], x: Tensor, g: Graph) -> tup
         a, b = Fixed(t_alpha, "Tα"), Fixed(t_beta, "Tβ")
         net = unroll(Fidelity(1.0, metric=a) + Smoothness(1.0, metric=b), GradientDescent(step=0.5), 1)
         problem = net.problem(x, g, 1)
-        (moved,) = net.algorithm.advance((h,), problem)
+        (moved,) = net.algorithm.update((h,), problem)
         if a.symmetric and b.symmetric:
             worst = max(worst, _descends(net, h, x, g, 1))
         h = moved
@@ -198,7 +198,7 @@ def _gcn(random: Random) -> Evidence:
     try:
         model(random, GCN, f, f, hidden=f + 1, depth=3, bias=True).propagation.as_unrolled()
         relaxed = 0.0
-    except Refusal:
+    except IncompatibleError:
         free = Fixed(normal(random, f, f), "W")
         net = unroll(Smoothness(1.0, metric=free) + Ridge(1.0, metric=1 - free), GradientDescent(step=0.5), 1)
         relaxed = _worst_step(net, x, g)

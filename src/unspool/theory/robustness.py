@@ -27,7 +27,7 @@ from unspool.graph import Graph
 from unspool.objective import Fidelity, Objective, RowSparseFidelity, Smoothness
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, graph, normal, number, whole
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 #: How long the row becomes.
 LENGTHS = tuple(10.0**k for k in range(1, 7))

@@ -12,7 +12,7 @@ from unspool.graph import Graph, frequencies_and_modes
 from unspool.objective import Fixed, NonNegative, Objective, Ridge, Smoothness
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, graph, normal, number, symmetric, whole
-from unspool.unroll import unroll
+from unspool.unrolling import unroll
 
 
 def problem(t: Tensor) -> Objective:

@@ -26,7 +26,7 @@ from unspool.ops.activation import ELU, LeakyReLU, Tanh, not_a_prox
 from unspool.theory.activations import POTENTIALS, advantage
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, normal, number, symmetric, whole
-from unspool.unroll import Implicit, Stored, Unrolled, unroll
+from unspool.unrolling import Implicit, Stored, Unrolled, unroll
 
 
 def _incidence(random: Random) -> Evidence:
@@ -101,7 +101,7 @@ def _theorem_2(random: Random) -> Evidence:
         for k in range(1, depth + 1):
             problem = net.problem(x, g, k)
             eta = net.algorithm.step_size(problem)
-            (moved,) = net.algorithm.advance((h,), problem)
+            (moved,) = net.algorithm.update((h,), problem)
             worst = max(worst, gap(moved, h - eta * _autograd(net, h, x, g, k)), gap(moved, _layer_5(net, h, x, g, k)))
             h = moved.detach()
         worst = max(worst, gap(net(x, g), h))
@@ -137,7 +137,7 @@ def _theorem_7(random: Random) -> Evidence:
         for k in range(1, depth + 1):
             problem = net.problem(x, g, k)
             eta = torch.as_tensor(net.algorithm.step_size(problem)).detach()
-            (moved,) = net.algorithm.advance((h,), problem)
+            (moved,) = net.algorithm.update((h,), problem)
             v = (h - eta * _autograd(net, h, x, g, k)).detach()
             worst = max(worst, gap(moved, extra.prox(v, eta, problem.given)))
             worst = max(worst, -_competitors(extra, moved.detach(), v, float(eta), random, problem.given))
@@ -224,7 +224,7 @@ def _converges(random: Random) -> Evidence:
         steps = unroll(objective, ProximalGradient(step=step), 1)
         h = before = x
         for k in range(1, 40):
-            before, h, last = h, steps.algorithm.advance((h,), steps.problem(x, g, 1))[0], before
+            before, h, last = h, steps.algorithm.update((h,), steps.problem(x, g, 1))[0], before
             if k > 1:
                 worst = max(worst, float((h - before).norm()) - rate * float((before - last).norm()))
             if objective is smooth:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.train.epochs import Epochs, few_threads, make_optimiser
 from unspool.train.interrupt import deferred_interrupt
 from unspool.train.plan import Plan
@@ -20,7 +20,7 @@ from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
 from unspool.train.task import Task
 
 
-class Diverged(Refusal):
+class Diverged(IncompatibleError):
     """The loss became NaN or infinite; the message names the epoch and the likely cause."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from unspool import study
 from unspool.cli.place import check_folder
 from unspool.cli.study.file import console_for, rows_of, table_of
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.spectral.figure import figure_class_of_matplotlib
 
 #: What no picture is drawn over.
@@ -27,7 +27,7 @@ def draw(file: Path, out: Path, kind: str, top: int, dataset: str | None, where:
         try:
             picture(path)
             console.print(str(path), markup=False)
-        except Refusal as problem:
+        except IncompatibleError as problem:
             # An old picture of this name would pass for one of this study.
             path.unlink(missing_ok=True)
             console.print(f"no {path.name}: {problem}", markup=False)

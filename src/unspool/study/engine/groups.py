@@ -22,7 +22,7 @@ from unspool.study.pack.stacked import Stacked, decays, state
 from unspool.study.trial import Trial, plain
 from unspool.train.loss import Binary, CrossEntropy, Ranking, Regression
 from unspool.train.plan import Precision
-from unspool.unroll import Checkpointed, Implicit, Unrolled
+from unspool.unrolling import Checkpointed, Implicit, Unrolled
 
 #: Trials that fill a GPU by themselves: groups of as many are not mixed with deeper ones.
 FULL = 128

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch._ops import OpOverload, OpOverloadPacket
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.identity import contents
 from unspool.study.identity.bytecode import body
 from unspool.study.identity.home import foreign, is_made_elsewhere, is_own
@@ -52,7 +52,7 @@ def digest(thing: Any, name: str) -> str:
         >>> digest(threading.Lock(), "held")
         Traceback (most recent call last):
             ...
-        unspool.refusal.Refusal: held is a lock, which has no content that could be compared with that of ...
+        unspool.errors.IncompatibleError: held is a lock, which has no content that could be compared with that of ...
     """
     return look(thing, name).digest
 
@@ -83,7 +83,9 @@ def look(thing: Any, name: str, drawn: Iterable[Tensor] = ()) -> Seen:
     try:
         walk.begin(name, thing)
     except RecursionError:
-        raise Refusal(f"{name} is nested too deeply to be told from others; build it of fewer parts") from None
+        raise IncompatibleError(
+            f"{name} is nested too deeply to be told from others; build it of fewer parts"
+        ) from None
     return Seen(walk.digest, walk.own)
 
 
@@ -371,7 +373,7 @@ class _Walk:
     def _refuse(self, thing: Any) -> None:
         if self._perhaps:
             return self.say("left out", type(thing).__name__)
-        raise Refusal(
+        raise IncompatibleError(
             f"{' → '.join(self._path)} is a {type(thing).__name__}, which has no content that could be compared with that of another "
             "process, so results could not be found again; make it inside the function that needs it, or keep it out of the model"
         ) from None

@@ -10,7 +10,7 @@ from unspool.graph import Graph, check_input
 from unspool.models.model import Model
 from unspool.objective import Fidelity, Ridge, Smoothness
 from unspool.ops.polynomial import Basis, propagate
-from unspool.unroll import Input, Polynomial, Unrolled
+from unspool.unrolling import Input, Polynomial, Unrolled
 
 
 class FixedHops(nn.Module):
@@ -55,7 +55,7 @@ def with_fixed_hops(model: nn.Module, graph: Graph) -> nn.Module:
     plain = all(type(term) in (Fidelity, Smoothness, Ridge) for term in net.objective.terms)
     if net.leaves or not plain or not isinstance(net.start, Input) or (like := _any_parameter(model)) is None:
         return model
-    hops = net.hops(graph.relaxed(), like.detach().new_empty(0).to(graph.device))
+    hops = net.hops(graph.with_general_laplacian(), like.detach().new_empty(0).to(graph.device))
     if hops.shape[0] == 1:
         return model
     made = copy.copy(model)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.best import Best
 from unspool.study.results.export import shown
 from unspool.study.results.table import Table
@@ -144,7 +144,9 @@ def compare(
     _check(test, confidence, draws)
     left, right = _group(table, a, over), _group(table, b, over)
     if left.data != right.data:
-        raise Refusal(f"scores on {left.data} and {right.data} cannot be compared; take both sides from one dataset")
+        raise IncompatibleError(
+            f"scores on {left.data} and {right.data} cannot be compared; take both sides from one dataset"
+        )
     x, y = _scores(left), _scores(right)
     common = tuple(m for m in x if m in y)
     lacks = tuple(m for m in y if m not in x), tuple(m for m in x if m not in y)
@@ -154,7 +156,7 @@ def compare(
     notes += [f"{side.model}: {side.note}" for side in (left, right) if side.note]
     if len(common) < 2:
         why = f": {'; '.join(notes)}" if notes else ""
-        raise Refusal(f"two test scores on the same {_over(left)} are needed, found {len(common)}{why}")
+        raise IncompatibleError(f"two test scores on the same {_over(left)} are needed, found {len(common)}{why}")
     # Trap: 0.83 - 0.82 and 0.73 - 0.72 are the same difference of accuracies, but not as floats; scores come from float32.
     gaps = np.array([x[m] - y[m] for m in common]).round(6)
     mean, deviation = float(gaps.mean()), _deviation(gaps)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.best import Best, Measure, measure
 from unspool.study.results.export import order
 from unspool.study.results.table import Table
@@ -123,7 +123,9 @@ def importance(
     pairs: dict[tuple[str, str], float] = {}
     if method is Method.GRID:
         if grid is None:
-            raise Refusal("the settings are no full grid, since some combinations are missing; leave method= out")
+            raise IncompatibleError(
+                "the settings are no full grid, since some combinations are missing; leave method= out"
+            )
         shares, pairs = _anova(list(columns), grid)
     else:
         shares = (_forest if method is Method.FOREST else _one_way)(columns, values)
@@ -141,14 +143,14 @@ def _outcomes(table: Table, target: Measure, over: str | Sequence[str]) -> tuple
     """Every group, and the mean of what is explained."""
     groups = table.groups(over)
     if len({g.data for g in groups}) > 1:
-        raise Refusal("scores on several datasets cannot be compared; use filter(data=...) first")
+        raise IncompatibleError("scores on several datasets cannot be compared; use filter(data=...) first")
     if len(groups) < 2:
-        raise Refusal(f"{len(groups)} finished setting: importance needs at least two that differ")
+        raise IncompatibleError(f"{len(groups)} finished setting: importance needs at least two that differ")
     score = target is Measure.VALID_SCORE
     means = np.array([math.nan if g.diverged else (g.valid if score else g.loss).mean for g in groups])
     fine = means[np.isfinite(means)]
     if fine.size < 2 or np.ptp(fine) <= 1e-12 * np.abs(fine).max():
-        raise Refusal(f"all settings have the same {target.value}, so there is nothing to explain")
+        raise IncompatibleError(f"all settings have the same {target.value}, so there is nothing to explain")
     return groups, np.where(np.isfinite(means), means, fine.min() if score else fine.max())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
 from unspool.study.results.best import Best, Sample
@@ -46,7 +46,7 @@ def plot_leaders(table: Table, n: int = 10, over: Over = "seed", path: Where = N
     """
     leaders = table.leaders(n, over)
     if not leaders:
-        raise Refusal("no trial has finished yet, so there is nothing to draw")
+        raise IncompatibleError("no trial has finished yet, so there is nothing to draw")
     panels = list(dict.fromkeys(best.data for best in leaders))
     counts = [sum(best.data == data for best in leaders) for data in panels]
     figure = _figure(8.2, 1.0 + sum(0.42 * max(c, 2) + 0.75 for c in counts))
@@ -76,7 +76,7 @@ def plot_choices(table: Table, name: str | None = None, over: Over = "seed", pat
     groups = _groups(table, over)
     names = [k for k in groups[0].varied if len({g.settings.get(k) for g in groups}) > 1] if name is None else [name]
     if not names:
-        raise Refusal("no hyper-parameter varies between the finished trials, so there is nothing to draw")
+        raise IncompatibleError("no hyper-parameter varies between the finished trials, so there is nothing to draw")
     wide, tall = min(len(names), 3), -(-len(names) // 3)
     figure = _figure(4.3 * wide, 3.7 * tall)
     axes = figure.subplots(tall, wide, squeeze=False).flatten()
@@ -108,7 +108,7 @@ def plot_grid(table: Table, x: str, y: str, over: Over = "seed", path: Where = N
     across, down = _known(table, x, groups), _known(table, y, groups)
     columns, lines = sorted(set(across), key=order), sorted(set(down), key=order)
     if max(len(columns), len(lines)) > 30:
-        raise Refusal(f"{x} and {y} have too many values for a heat map; use plot_choices()")
+        raise IncompatibleError(f"{x} and {y} have too many values for a heat map; use plot_choices()")
     pairs = list(zip(groups, across, down, strict=True))
     cells = [[Sample(tuple(g.valid.mean for g, a, b in pairs if (a, b) == (c, r))) for c in columns] for r in lines]
     means = np.array([[cell.mean for cell in row] for row in cells])
@@ -245,9 +245,9 @@ def _write_cells(axis: Any, means: Any, score: str) -> None:
 def _groups(table: Table, over: Over) -> tuple[Best, ...]:
     groups = table.groups(over)
     if not any(g.valid.finite for g in groups):
-        raise Refusal("no trial has finished with a validation score, so there is nothing to draw")
+        raise IncompatibleError("no trial has finished with a validation score, so there is nothing to draw")
     if len({g.data for g in groups}) > 1:
-        raise Refusal("scores on several datasets do not belong in one picture; use filter(data=...) first")
+        raise IncompatibleError("scores on several datasets do not belong in one picture; use filter(data=...) first")
     return groups
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 from unspool.study.results.best import Best, Measure, Sample, aligned, measure
 from unspool.study.results.export import RESULTS, order, results_of, score_of, shown, told_apart
 from unspool.study.store import Row, Status
@@ -132,12 +132,12 @@ class Table:
         kinds = {one["data"] for one in self._flat}
         if len(kinds) > 1 and "data" not in names:
             told = " and ".join(sorted(kinds))
-            raise Refusal(
+            raise IncompatibleError(
                 f"scores on {told} cannot be compared; use filter(data=...), best_each() or over=('data', 'seed')"
             )
         ranked, left_out = self._ranked(names, measure(by))
         if not ranked:
-            raise Refusal(f"no trial has finished{self._failures() or ' yet'}, so there is no best one")
+            raise IncompatibleError(f"no trial has finished{self._failures() or ' yet'}, so there is no best one")
         return ranked[0].noted(left_out)
 
     def _failures(self) -> str:

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from unspool.refusal import Refusal
+from unspool.errors import IncompatibleError
 
 #: Raised when the tables change, or the keys by which trials are known.
 FORMAT = 2
@@ -35,7 +35,7 @@ CREATE INDEX held ON trial (holder) WHERE holder IS NOT NULL;
 """
 
 
-class StoreProblem(Refusal):
+class StoreProblem(IncompatibleError):
     """A study on disk cannot be read or written, in one sentence with the way out. What was finished before is kept.
 
     Example:

@@ -75,7 +75,7 @@ class Shared:
 
     @staticmethod
     def _made(task: Task) -> Shared:
-        graph = task.graph.relaxed().operator
+        graph = task.graph.with_general_laplacian().operator
         x = task.x if isinstance(task.x, SparseFeatures) else SparseFeatures.from_tensor(task.x)
         return Shared(
             Sliced.by_node(x), Sliced.by_feature(x), graph.forward, graph.transpose, task.target.to(torch.int32), x

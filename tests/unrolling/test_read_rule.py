@@ -71,7 +71,7 @@ def test_a_free_ridge_is_seen():
 class Half(us.GradientDescent):
     """Half the step that its parent takes."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - problem.gradient(h) * (0.5 * self.step_size(problem)),)
 
@@ -80,18 +80,18 @@ class Half(us.GradientDescent):
 class Damped(us.GradientDescent):
     """A gradient step, then a part of the way back to zero: a ridge that no term has."""
 
-    def advance(self, state, problem):
-        (h,) = super().advance(state, problem)
+    def update(self, state, problem):
+        (h,) = super().update(state, problem)
         return (h * 0.9,)
 
 
 class Counting(Algorithm):
     """One iterate, and a number that changes from layer to layer."""
 
-    def begin(self, h):
+    def init(self, h):
         return (h, 1.0)
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h, size = state
         return (h - problem.gradient(h) * (0.4 * size), size / 2)
 
@@ -102,7 +102,7 @@ class ProximalHalf(us.ProximalGradient):
 
     handles = (Kind.SMOOTH, Kind.PROXIMABLE)
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         step = 0.5 * self.step_size(problem)
         return (problem.prox(h - problem.gradient(h) * step, step),)
@@ -143,7 +143,7 @@ def test_a_proximal_step_of_ones_own_is_named(graph, x):
 class TwoHops(Algorithm):
     """Two gradient steps in one layer."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         for _ in range(2):
             h = h - problem.gradient(h) * 0.4
@@ -153,7 +153,7 @@ class TwoHops(Algorithm):
 class Rounded(Algorithm):
     """Does something to an iterate that polynomials cannot."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (torch.round(h),)
 
@@ -164,8 +164,8 @@ class Twice(us.ProximalGradient):
 
     handles = (Kind.SMOOTH, Kind.PROXIMABLE)
 
-    def advance(self, state, problem):
-        (h,) = super().advance(state, problem)
+    def update(self, state, problem):
+        (h,) = super().update(state, problem)
         return (h - problem.gradient(h) * 0.1,)
 
 
@@ -182,7 +182,7 @@ class Twice(us.ProximalGradient):
     ids=["momentum", "two hops", "not linear", "after the prox", "exact", "implicit"],
 )  # fmt: skip
 def test_refusals_say_what_is_true(net, true, false):
-    with pytest.raises(us.Refusal, match=true) as refusal:
+    with pytest.raises(us.IncompatibleError, match=true) as refusal:
         net().read_back()
     assert false not in str(refusal.value)
 
@@ -190,7 +190,7 @@ def test_refusals_say_what_is_true(net, true, false):
 @pytest.mark.parametrize("rule", [us.Accelerated(), us.Chebyshev(), TwoHops()], ids=lambda r: r.name)
 def test_the_way_out_of_several_iterates_leads_somewhere(rule, graph, x):
     net = us.unroll(PROBLEM, rule, depth=4)
-    with pytest.raises(us.Refusal, match="reads the whole network"):
+    with pytest.raises(us.IncompatibleError, match="reads the whole network"):
         net.read_back()
     found = us.read_back_hops(net.hops(graph), basis=net.adjoint.basis)
     assert torch.allclose(replayed(found, x, graph), net(x, graph), atol=1e-9)

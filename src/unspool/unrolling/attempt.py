@@ -11,13 +11,13 @@ from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
 from unspool.algorithm.algorithm import shipped
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, path
-from unspool.objective import INITIAL, Given, Objective, QuadraticTerm, Values
+from unspool.objective import INITIAL, Given, Objective, StencilTerm, Values
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
-from unspool.refusal import Refusal
-from unspool.unroll.lower import HopPolynomial, LinearProblem, lower
-from unspool.unroll.start import From, Start, Zero
+from unspool.unrolling.lower import HopPolynomial, LinearProblem, lower
+from unspool.unrolling.start import From, Start, Zero
 
 #: Sizes of the signals on which a user's rule is tried: bounds that ordinary numbers never meet shall be met here.
 _SCALES = (1.0, 1e-6, 1e6, 1e12)
@@ -47,8 +47,8 @@ def try_lowering(
         start: where it begins.
     """
     for term in objective.terms:
-        if not isinstance(term, QuadraticTerm):
-            what = "states no stencil" if getattr(term, "quadratic", False) else "is not quadratic"
+        if not isinstance(term, StencilTerm):
+            what = "states no stencil" if getattr(term, "affine_gradient", False) else "is not quadratic"
             return Attempt(reason=f"cannot lower: {term.name} {what}; use adjoint=Stored()")
     try:
         if shipped(algorithm):
@@ -56,12 +56,12 @@ def try_lowering(
             return Attempt(Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS)
         with torch.random.fork_rng(devices=[]):  # whatever it draws, the user's numbers come out as if it had not been
             return _tried(algorithm, objective, depth, values, start)
-    except Refusal as refusal:
+    except IncompatibleError as refusal:
         return Attempt(reason=str(refusal))
     except Exception as problem:  # whatever a user's rule runs into on polynomials
         said = f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
         return Attempt(
-            reason=f"cannot lower: {algorithm.name}.advance does more than add, scale and ask for gradients ({said}); use adjoint=Stored()"
+            reason=f"cannot lower: {algorithm.name}.update does more than add, scale and ask for gradients ({said}); use adjoint=Stored()"
         )
 
 
@@ -79,7 +79,7 @@ def powers_may_cancel(algorithm: Algorithm) -> bool:
     if algorithm.leaves:
         return True
     probe = HopPolynomial({}, Basis.POWERS)
-    return sum(isinstance(part, HopPolynomial) for part in algorithm.begin(probe)) > 1
+    return sum(isinstance(part, HopPolynomial) for part in algorithm.init(probe)) > 1
 
 
 def _tried(
@@ -94,7 +94,7 @@ def _tried(
         gap = _gap(algorithm, objective, depth, values, start, basis, parts, scale)
         if not gap < 1e-6:  # also where numbers have run out of range
             return Attempt(
-                reason=f"cannot lower: {algorithm.name}.advance takes other steps on numbers than on polynomials (they differ by {gap:.1e}); use adjoint=Stored()"
+                reason=f"cannot lower: {algorithm.name}.update takes other steps on numbers than on polynomials (they differ by {gap:.1e}); use adjoint=Stored()"
             )
     return Attempt(basis)
 
@@ -106,9 +106,9 @@ def _gap(
     """How far the lowered network is from its steps, on random signals of some size."""
     graph, (x, other) = _small(), _signals(objective, algorithm) * scale
     begin = torch.zeros_like(x) if isinstance(start, Zero) else other if isinstance(start, From) else x
-    state, size = algorithm.begin(begin.clone()), float(torch.linalg.vector_norm(x))
+    state, size = algorithm.init(begin.clone()), float(torch.linalg.vector_norm(x))
     for k in range(1, depth + 1):
-        state = algorithm.advance(state, Problem(objective, Given(x, graph, values(k)), k))
+        state = algorithm.update(state, Problem(objective, Given(x, graph, values(k)), k))
         size = max(size, float(torch.linalg.vector_norm(state[0])))
     sources = {"x": x, "start": other}
     short = [propagate(graph.require_laplacian(), sources[s], hops, basis) for s, hops in parts.items()]

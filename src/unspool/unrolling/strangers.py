@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.algorithm.algorithm import begun, shipped
-from unspool.objective import ProximableTerm, QuadraticTerm, SmoothTerm, Term
+from unspool.algorithm.algorithm import initial_state, shipped
+from unspool.errors import IncompatibleError
+from unspool.objective import ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
-from unspool.refusal import Refusal
 
 
 def somebodys_own(algorithm: Algorithm, terms: tuple[Term, ...]) -> bool:
@@ -40,13 +40,13 @@ def check_strangers(algorithm: Algorithm, problem: Problem, start: Tensor) -> No
                 _refuse_if(depends_on_strangers(lambda term=term: _parts(term, problem, start)), term.name)
         if not shipped(algorithm):
             _refuse_if(
-                depends_on_strangers(lambda: algorithm.advance(begun(algorithm, start), problem)), algorithm.name
+                depends_on_strangers(lambda: algorithm.update(initial_state(algorithm, start), problem)), algorithm.name
             )
 
 
 def _refuse_if(strange: bool, name: str) -> None:
     if strange:
-        raise Refusal(
+        raise IncompatibleError(
             f"{name} depends on a tensor that requires gradients and is not one of its coefficients, so it would train without "
             "being a parameter of the network; make it a Learnable coefficient, or detach it"
         )
@@ -57,9 +57,9 @@ def _known(term: Term) -> bool:
 
 
 def _parts(term: Term, problem: Problem, h: Tensor) -> list[Any]:
-    if isinstance(term, QuadraticTerm):
+    if isinstance(term, StencilTerm):
         stencil = term.stencil(problem.given)
-        return [stencil.own, stencil.laplacian, stencil.given]
+        return [stencil.h, stencil.lh, stencil.x]
     if isinstance(term, SmoothTerm):
         return [term.gradient(h, problem.given), term.lipschitz(problem.given)]
     return [term.prox(h, 1.0, problem.given)] if isinstance(term, ProximableTerm) else []

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph.graph import Graph
-from unspool.ops.remember import copies, unchanged
+from unspool.ops.change_detection import copies, unchanged
 
 #: Graphs made from edge lists that are still alive, by the ids of the tensors: (references, what they held, graph).
 _MADE: dict[tuple[Any, ...], tuple[tuple[Any, ...], tuple[Tensor, ...], Graph]] = {}

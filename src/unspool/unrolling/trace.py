@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.algorithm.algorithm import State, begun, shipped
+from unspool.algorithm.algorithm import State, initial_state, shipped
 from unspool.algorithm.exact import check_minimiser, solve
 from unspool.algorithm.optimality import solver_step
 from unspool.algorithm.solvers import Effort, Solution
+from unspool.errors import IncompatibleError
 from unspool.ops.convergence import SolveReport
-from unspool.refusal import Refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Trace:
 
 def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace:
     """Step through the problems one by one, measuring each."""
-    state: State = begun(algorithm, start)
+    state: State = initial_state(algorithm, start)
     iterates, before, after, slopes, distances, minima = [start], [], [], [], [], []
     target: Tensor | None = None
     reason: str | None = None
@@ -78,7 +78,7 @@ def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace
                 target = found.h
                 report = found.report if report is None or found.report.residual > report.residual else report
         before.append(float(problem.value(state[0]).sum()))
-        state = algorithm.advance(state, problem)
+        state = algorithm.update(state, problem)
         h = state[0] if shipped(algorithm) else state[0].clone()  # a rule of one's own may go on writing into it
         iterates.append(h)
         after.append(float(problem.value(h).sum()))
@@ -95,7 +95,7 @@ def _minimiser(problem: Problem, start: Tensor) -> Solution | str:
     try:
         check_minimiser(problem.objective)
         return solve(problem, start, Effort.of(None, 20_000, start.dtype))
-    except Refusal as refusal:
+    except IncompatibleError as refusal:
         return str(refusal)
 
 

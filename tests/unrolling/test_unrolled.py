@@ -51,14 +51,14 @@ def networks():
 class HalfWay(us.Exact):
     """Half of the way to the minimiser, were it ever asked."""
 
-    def advance(self, state, problem):
-        return (0.5 * state[0] + 0.5 * super().advance(state, problem)[0],)
+    def update(self, state, problem):
+        return (0.5 * state[0] + 0.5 * super().update(state, problem)[0],)
 
 
 class TwiceSmooth(us.SmoothTerm):
     """‖L H‖², a quadratic of the Laplacian that has no stencil."""
 
-    quadratic = True
+    affine_gradient = True
     uses_input = False
 
     def value(self, h, given):
@@ -113,7 +113,7 @@ def test_a_start_of_ones_own_carries_a_second_polynomial(graph, x, random):
         assert isinstance(lowered.adjoint, us.Polynomial)
         assert torch.allclose(lowered(x, graph), stepped(x, graph), atol=1e-12)
         assert set(lowered.lowered(graph)) == {"x", "start"}
-        with pytest.raises(us.Refusal, match="two polynomials"):
+        with pytest.raises(us.IncompatibleError, match="two polynomials"):
             lowered.hops(graph)
         us.testing.check_unrolled(lowered)
 
@@ -235,7 +235,7 @@ def test_bfloat16_signals(x):
         (lambda o: us.unroll(o, us.GradientDescent(), depth=2.5), "whole number"),
         (lambda o: us.unroll(o, us.Exact(), depth=3), "leave it out"),
         (lambda o: us.unroll(o, us.Exact(), adjoint=us.Stored()), "use adjoint=Implicit"),
-        (lambda o: us.unroll(o, HalfWay()), "HalfWay writes an advance of its own"),
+        (lambda o: us.unroll(o, HalfWay()), "HalfWay writes an update of its own"),
         (
             lambda o: us.unroll(o + us.Sparse(0.1), us.ProximalGradient(), 3, adjoint=us.Polynomial()),
             "cannot lower: Sparse is not quadratic",

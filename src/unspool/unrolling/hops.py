@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from unspool.graph import Graph, check_input
 from unspool.ops.polynomial import Basis, propagate
-from unspool.unroll.read_back import ReadBack
-from unspool.unroll.read_hops import read_back_hops
+from unspool.unrolling.read_back import ReadBack
+from unspool.unrolling.read_hops import read_back_hops
 
 
 class HopNetwork(nn.Module):
@@ -49,7 +49,7 @@ class HopNetwork(nn.Module):
         return self.coefficients
 
     def read_back(self, *, symmetric: bool = False) -> ReadBack:
-        """Gradient layers that give these coefficients: see :func:`~unspool.unroll.read_hops.read_back_hops`."""
+        """Gradient layers that give these coefficients: see :func:`~unspool.unrolling.read_hops.read_back_hops`."""
         return read_back_hops(self.coefficients, symmetric=symmetric)
 
     def extra_repr(self) -> str:

@@ -1,7 +1,7 @@
 r"""The layers behind free hop coefficients: the form that GPRGNN, JKNet and UGDGNN train.
 
-Every polynomial that is 1 at frequency zero is K gradient layers (:mod:`unspool.unroll.division`, docs/errata.md, 2), in many ways.
-Among them a reading that is convex and stable is preferred (:mod:`unspool.unroll.convex`), then one with small numbers.
+Every polynomial that is 1 at frequency zero is K gradient layers (:mod:`unspool.unrolling.division`, docs/errata.md, 2), in many ways.
+Among them a reading that is convex and stable is preferred (:mod:`unspool.unrolling.convex`), then one with small numbers.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.objective.channel import Map
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
-from unspool.unroll.convex import convex_steps
-from unspool.unroll.division import Array, divide, horner, tails, unrolled
-from unspool.unroll.read_back import Layer, ReadBack, read_layer, show
-from unspool.unroll.symmetric import fitted_steps, symmetric_steps
+from unspool.unrolling.convex import convex_steps
+from unspool.unrolling.division import Array, divide, horner, tails, unrolled
+from unspool.unrolling.read_back import Layer, ReadBack, read_layer, show
+from unspool.unrolling.symmetric import fitted_steps, symmetric_steps
 
 #: Above this relative error a reading is not handed out.
 _TRUSTED = 1e-6
@@ -68,7 +68,7 @@ def read_back_hops(hops: Tensor, *, basis: Basis = Basis.POWERS, symmetric: bool
         keep, hop, note = _numbers(unit)
     error = _error(keep, hop, unit, response)
     if not error <= _TRUSTED:
-        raise Refusal(
+        raise IncompatibleError(
             f"the layers that were found give these hop coefficients only to a relative error of {error:.1g}, for "
             "they cancel; read fewer hops, or a network whose coefficients are of one size"
         )
@@ -82,13 +82,15 @@ def read_back_hops(hops: Tensor, *, basis: Basis = Basis.POWERS, symmetric: bool
 
 def _check(c: Array) -> None:
     if c.ndim == 3 and c.shape[1] != c.shape[2]:
-        raise Refusal(
+        raise IncompatibleError(
             f"hop coefficients of shape {c.shape[1:]} change the width, which no gradient step does; factor the change into p_pos"
         )
     if c.shape[0] < 2:
-        raise Refusal("a single hop coefficient is a map on channels and not a layer: there is nothing to read back")
+        raise IncompatibleError(
+            "a single hop coefficient is a map on channels and not a layer: there is nothing to read back"
+        )
     if not np.isfinite(c).all():
-        raise Refusal("some hop coefficients are not finite numbers, so there is nothing to read back")
+        raise IncompatibleError("some hop coefficients are not finite numbers, so there is nothing to read back")
     total = c.sum(axis=0)
     smallest = np.linalg.svd(total, compute_uv=False)[-1] if c.ndim == 3 else np.abs(total).min()
     if smallest <= 1e-10 * np.abs(c).max():
@@ -98,7 +100,7 @@ def _check(c: Array) -> None:
             if c.ndim == 1
             else "erases some signals of frequency zero"
         )
-        raise Refusal(
+        raise IncompatibleError(
             f"the hop coefficients sum to a singular map, a network that {lost}; no gradient network does that"
         )
 
@@ -161,13 +163,13 @@ def _symmetric(c: Array) -> Steps:
     numbers, wanted = (2 * depth - 1) * features * (features + 1) // 2, depth * features**2
     count = f"{depth} layers on {features} channels have {numbers} numbers for {wanted} coefficients"
     if features > _MOST_CHANNELS:
-        raise Refusal(
+        raise IncompatibleError(
             f"symmetric metrics are looked for on at most {_MOST_CHANNELS} channels, not {features} ({count}); read "
             "without symmetric=True, and see by Layer.asymmetry how far each layer is from a gradient step"
         )
     keep, hop, error = symmetric_steps(tails(c), tries=12 if features < _MOST_CHANNELS else 6)
     if error > 1e-9:
-        raise Refusal(
+        raise IncompatibleError(
             f"no symmetric metrics were found that give these hop coefficients: the nearest are off by {error:.1g} of the largest "
             f"coefficient ({count}); read without symmetric=True"
         )
@@ -177,7 +179,7 @@ def _symmetric(c: Array) -> Steps:
 def _fitted(g: Array) -> Steps:
     keep, hop, error = fitted_steps(g)
     if error > 1e-9:
-        raise Refusal(
+        raise IncompatibleError(
             "these matrices could not be read back: dividing leaves a quotient that is singular at every point, and the nearest layers "
             f"that were fitted are off by {error:.1g} of the largest coefficient; the polynomial is still valid as it is"
         )

@@ -3,7 +3,7 @@ r"""Lowering: K linear steps become hop coefficients, without touching the graph
 The trick is to run the algorithm itself, not on tensors but on *polynomials of the graph*: a :class:`HopPolynomial`
 stands for Σⱼ pⱼ(S) X Mⱼ (and the same with the start in place of X), can be added, scaled, mapped on its channels and
 multiplied with S. Since gradients of quadratic terms need no more than that, every linear algorithm, users' own with any
-number of momentum states included, lowers through its unchanged ``advance``.
+number of momentum states included, lowers through its unchanged ``update``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
+from unspool.errors import IncompatibleError
 from unspool.objective.channel import Map, is_zero, rank
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
-from unspool.unroll.start import Input, Start, Zero
+from unspool.unrolling.start import Input, Start, Zero
 
 
-class CannotLower(Refusal):
+class CannotLower(IncompatibleError):
     """The network is not a polynomial of the graph."""
 
 
@@ -91,10 +91,10 @@ class LinearProblem(Problem):
         """H P + L H Q + X R with L = scale · (I − S)."""
         stencil = self.objective.stencil(self.given)
         x = HopPolynomial({"x": self.one()}, self.basis)
-        total = h.mapped(stencil.own) + x.mapped(stencil.given)
-        if is_zero(stencil.laplacian):
+        total = h.mapped(stencil.h) + x.mapped(stencil.x)
+        if is_zero(stencil.lh):
             return total
-        return total + (h - h.shifted()).mapped(self.given.graph.scale).mapped(stencil.laplacian)
+        return total + (h - h.shifted()).mapped(self.given.graph.scale).mapped(stencil.lh)
 
     def prox(self, v: HopPolynomial, step: Map) -> HopPolynomial:
         """Nothing, or a refusal."""
@@ -116,9 +116,9 @@ def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> 
         parts: dict[str, Tensor] = {}
     else:
         parts = {"x" if isinstance(start, Input) else "start": first.one()}
-    state = algorithm.begin(HopPolynomial(parts, first.basis))
+    state = algorithm.init(HopPolynomial(parts, first.basis))
     for problem in problems:
-        state = algorithm.advance(state, problem)
+        state = algorithm.update(state, problem)
     return state[0]
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import unspool as us
-from unspool.graph import door
-from unspool.graph.door import graph_of
+from unspool.graph import from_edge_index
+from unspool.graph.from_edge_index import graph_of
 
 
 def pairs():
@@ -109,14 +109,14 @@ def test_changed_weights_are_seen(change):
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_dead_are_forgotten(which):
     gc.collect()
-    before = len(door._MADE)
+    before = len(from_edge_index._MADE)
     kept = [pairs(), torch.ones(4)]
     graph_of(kept[0], 3, kept[1])
     graph_of(kept[0], 4, kept[1])
-    assert len(door._MADE) == before + 2
+    assert len(from_edge_index._MADE) == before + 2
     kept[which] = None  # either of the two is enough
     gc.collect()
-    assert len(door._MADE) == before
+    assert len(from_edge_index._MADE) == before
 
 
 def test_a_new_list_at_an_old_address_is_read_anew():

@@ -18,14 +18,14 @@ class Rule(us.Algorithm):
 
 
 class Descent(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         return (state[0] - problem.gradient(state[0]) * 0.2,)
 
 
 class Summing(Rule):
     """Python's sum begins with 0."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (sum([h, problem.gradient(h) * -0.1, -problem.gradient(h) / 10]),)
 
@@ -33,7 +33,7 @@ class Summing(Rule):
 class Restarting(Rule):
     """A linear step that depends on the number of the layer, and a state that grows and shrinks."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h = state[0]
         moved = h - problem.gradient(h) * 0.2
         if problem.layer % 3 == 0:
@@ -47,10 +47,10 @@ class Anderson(us.Algorithm):
 
     step: Any = 0.2
 
-    def begin(self, h):
+    def init(self, h):
         return (h, ())
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h, history = state
         moved = h - problem.gradient(h) * self.step_size(problem)
         history = (*history, (h, moved))[-2:]
@@ -65,31 +65,31 @@ class Anderson(us.Algorithm):
 class Functional(Rule):
     """Asks torch.func for its gradient, which raises a plain ValueError on anything but tensors."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         slope = torch.func.vmap(problem.gradient)(torch.func.vmap(lambda row: row)(h)[None])[0]
         return (h - slope * 0.2,)
 
 
 class LateActivation(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h = state[0] - problem.gradient(state[0]) * 0.2
         return (torch.relu(h) if problem.layer == 4 else h,)
 
 
 class Square(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - problem.gradient(h) * 0.2 + h * h * 0.01,)
 
 
 class Offset(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         return (state[0] - problem.gradient(state[0]) * 0.2 + 0.1,)
 
 
 class LineSearch(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         slope = problem.gradient(h)
         step = 1.0
@@ -101,7 +101,7 @@ class LineSearch(Rule):
 class Sly(Rule):
     """Linear where it is looked at, and not where it runs."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         h = h - problem.gradient(h) * 0.2
         return (torch.tanh(h) if isinstance(h, torch.Tensor) else h,)
@@ -113,7 +113,7 @@ class Bounded(Rule):
     def __init__(self, bound):
         self.bound = bound
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         h = h - problem.gradient(h) * 0.1
         return (h.clamp(-self.bound, self.bound) if isinstance(h, torch.Tensor) else h,)
@@ -122,7 +122,7 @@ class Bounded(Rule):
 class Small(Rule):
     """Takes what is nearly nothing for nothing."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         h = h - problem.gradient(h) * 0.1
         return (torch.where(h.abs() > 1e-5, h, 0.0) if isinstance(h, torch.Tensor) else h,)
@@ -131,23 +131,23 @@ class Small(Rule):
 class Counting(Rule):
     """A step that depends on the graph."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - problem.gradient(h) * (1 / problem.given.graph.nodes),)
 
 
 class Broken(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         raise LookupError("no such thing")
 
 
 class Buffered(Rule):
     """Begins with a tensor."""
 
-    def begin(self, h):
+    def init(self, h):
         return (h, torch.zeros_like(h))
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h, v = state
         v = v * 0.5 - problem.gradient(h) * 0.2
         return (h + v, v)
@@ -171,9 +171,9 @@ OTHERS = [
 
 
 def stepped(algorithm, x, graph, depth):
-    state = algorithm.begin(x.clone())
+    state = algorithm.init(x.clone())
     for k in range(1, depth + 1):
-        state = algorithm.advance(state, us.Problem(us.objective.as_objective(OBJECTIVE), us.Given(x, graph), k))
+        state = algorithm.update(state, us.Problem(us.objective.as_objective(OBJECTIVE), us.Given(x, graph), k))
     return state[0]
 
 
@@ -195,7 +195,7 @@ def test_the_reason_is_told(algorithm):
     net = us.unroll(OBJECTIVE, algorithm, depth=6)
     assert algorithm.name in net.why_not_linear
     assert net.why_not_linear in repr(net)
-    with pytest.raises(us.Refusal, match=f"cannot lower: {algorithm.name}"):
+    with pytest.raises(us.IncompatibleError, match=f"cannot lower: {algorithm.name}"):
         us.unroll(OBJECTIVE, algorithm, depth=6, adjoint=us.Polynomial())
     assert not any(isinstance(held, str) for held in vars(net).values())  # by which stored trials would be known
     asked = us.unroll(OBJECTIVE, algorithm, depth=6, adjoint=us.Stored())
@@ -224,7 +224,7 @@ class Moody(us.Algorithm):
     mood: Any
     step: Any = 0.2
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         h = state[0] - problem.gradient(state[0]) * self.step_size(problem)
         return (torch.relu(h) if bool(problem[self.mood] < 0) else h,)
 
@@ -235,12 +235,12 @@ def test_a_rule_that_changes_its_ways_in_training_is_told(graph, x):
     net(x, graph)
     with torch.no_grad():
         net.coefficients["mood"].fill_(-1.0)
-    with pytest.raises(us.Refusal, match=r"Moody.* adjoint=Stored\(\)"):
+    with pytest.raises(us.IncompatibleError, match=r"Moody.* adjoint=Stored\(\)"):
         net(x, graph)
 
 
 class Noisy(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - problem.gradient(h) * (0.1 + 0.1 * float(torch.rand(()))),)
 
@@ -255,7 +255,7 @@ def test_trying_a_rule_draws_no_numbers_from_the_user(graph, x):
 
 
 class InPlace(Rule):
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         h -= problem.gradient(h) * 0.2
         return (h,)
@@ -276,7 +276,7 @@ def test_a_rule_that_writes_in_place_leaves_the_input_alone(adjoint, graph, x):
 class Roots(Rule):
     """Step sizes at Chebyshev's points: each unstable, together the best; powers of A would lose all digits."""
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         angle = torch.tensor(3.141592653589793 * (2 * ((problem.layer * 7) % 24) + 1) / 48, dtype=torch.float64)
         return (state[0] - problem.gradient(state[0]) * float(1 / (2.0 + 1.96 * torch.cos(angle))),)
 
@@ -309,7 +309,7 @@ def test_a_rule_whose_settings_change_is_asked_again(graph, x):
     rule.rate = 0.1
 
     class Rated(Rule):
-        def advance(self, state, problem):
+        def update(self, state, problem):
             (h,) = state
             return (h - problem.gradient(h) * rule.rate,)
 
@@ -344,5 +344,5 @@ class Spoiling(us.SmoothTerm):
 
 def test_a_term_that_writes_into_its_input_is_refused(graph, x):
     net = us.unroll(us.Fidelity(0.3) + Spoiling(), us.GradientDescent(0.1), 2)
-    with pytest.raises(us.Refusal, match="writes into"):
+    with pytest.raises(us.IncompatibleError, match="writes into"):
         net(x.clone(), graph)

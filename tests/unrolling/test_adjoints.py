@@ -78,20 +78,20 @@ def test_no_gradient_no_work(graph, x):
     ],
 )
 def test_implicit_refuses_by_name(objective, algorithm, words):
-    with pytest.raises(us.Refusal, match=words):
+    with pytest.raises(us.IncompatibleError, match=words):
         us.unroll(objective, algorithm, 3, adjoint=us.Implicit())
 
 
 def test_implicit_refuses_what_has_no_minimiser(graph, x):
-    with pytest.raises(us.Refusal, match="unbounded below"):
+    with pytest.raises(us.IncompatibleError, match="unbounded below"):
         us.unroll(us.Fidelity(0.3) + us.Smoothness(-0.9), us.GradientDescent(), 3, adjoint=us.Implicit())(x, graph)
     rough = us.Smoothness(us.Learnable(0.6, name="β")) + us.RowSparseFidelity(0.4)
-    with pytest.raises(us.Refusal, match="flat somewhere"):
+    with pytest.raises(us.IncompatibleError, match="flat somewhere"):
         us.unroll(rough, us.ProximalGradient(), 3, adjoint=us.Implicit()).double()(x, graph)
 
 
 def test_conjugate_gradients_give_up_in_words(graph, x):
-    with pytest.raises(us.Refusal, match="did not reach a relative residual"):
+    with pytest.raises(us.IncompatibleError, match="did not reach a relative residual"):
         us.unroll(us.Fidelity(0.001) + us.Smoothness(0.999), us.Exact(tolerance=1e-12, limit=2))(x, graph)
 
 

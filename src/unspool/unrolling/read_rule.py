@@ -1,6 +1,6 @@
 """The layers of a network that was unrolled: what the rule does in one step, found by running it on polynomials.
 
-As in lowering (:mod:`unspool.unroll.lower`) ``advance`` itself is asked, on an iterate H of its own beside X. What comes back, H P + S H Q +
+As in lowering (:mod:`unspool.unrolling.lower`) ``update`` itself is asked, on an iterate H of its own beside X. What comes back, H P + S H Q +
 X R, is the layer. So a rule of one's own is read for what it does, not for what it inherits.
 """
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unspool.algorithm import Algorithm, Problem
-from unspool.objective import QuadraticTerm, channel
+from unspool.errors import IncompatibleError
+from unspool.objective import StencilTerm, channel
 from unspool.objective.channel import Map
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
-from unspool.unroll.lower import HopPolynomial, LinearProblem
-from unspool.unroll.read_back import Layer, ReadBack, read_layer
+from unspool.unrolling.lower import HopPolynomial, LinearProblem
+from unspool.unrolling.read_back import Layer, ReadBack, read_layer
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +35,8 @@ class OneStep(LinearProblem):
 def read_back_layers(algorithm: Algorithm, problems: list[Problem]) -> ReadBack:
     """Read the layers of a network that was unrolled from an objective."""
     for term in problems[0].objective.smooth_terms:
-        if not isinstance(term, QuadraticTerm):
-            raise Refusal(
+        if not isinstance(term, StencilTerm):
+            raise IncompatibleError(
                 f"{term.name} is not a quadratic of the graph's Laplacian, so its part of a layer cannot be read back"
             )
     first = problems[0]
@@ -49,7 +49,7 @@ def read_back_layers(algorithm: Algorithm, problems: list[Problem]) -> ReadBack:
         state = _advanced(algorithm, fresh, state, linear)
         if linear.asked:
             if state[0] is not linear.asked[-1] or len(linear.asked) > 1:
-                raise Refusal(
+                raise IncompatibleError(
                     f"{algorithm.name} does more than one proximal step in a layer, so its layers cannot be read back as proximal gradient steps"
                 )
             names = ", ".join(t.name for t in problem.objective.proximable_terms)
@@ -60,15 +60,15 @@ def read_back_layers(algorithm: Algorithm, problems: list[Problem]) -> ReadBack:
 def _advanced(algorithm: Algorithm, fresh: HopPolynomial, state: tuple[Any, ...], problem: OneStep) -> tuple[Any, ...]:
     """One step from an iterate of its own, with whatever else the rule remembers."""
     try:
-        before = (fresh, *state[1:]) if state else algorithm.begin(fresh)
-        for kept in (before, after := algorithm.advance(before, problem)):
+        before = (fresh, *state[1:]) if state else algorithm.init(fresh)
+        for kept in (before, after := algorithm.update(before, problem)):
             _check_single(algorithm, kept, problem)
         return after
-    except Refusal:
+    except IncompatibleError:
         raise
     except Exception as failure:  # a rule of a user's own may fail in any way on what is not a tensor
-        raise Refusal(
-            f"{algorithm.name}.advance does more than add, scale and ask for gradients ({failure}), so its layers cannot be read back"
+        raise IncompatibleError(
+            f"{algorithm.name}.update does more than add, scale and ask for gradients ({failure}), so its layers cannot be read back"
         ) from failure
 
 
@@ -76,7 +76,7 @@ def _check_single(algorithm: Algorithm, state: tuple[Any, ...], problem: OneStep
     """Refuse rules that remember iterates besides the current one: their layers are not steps on it alone."""
     kept = sum(isinstance(part, HopPolynomial) for part in state)
     if kept > 1:
-        raise Refusal(
+        raise IncompatibleError(
             f"{algorithm.name} keeps {kept} iterates, and its layers mix them, so no single step can be read back{_whole(problem)}"
         )
 
@@ -91,12 +91,12 @@ def _whole(problem: Problem) -> str:
 def _layer(algorithm: Algorithm, h: Any, problem: OneStep) -> Layer:
     """H P + S H Q + X R, with L = scale · (I − S), as H − (H (a + ridge) + L H b − X a)."""
     if not isinstance(h, HopPolynomial):
-        raise Refusal(
-            f"{algorithm.name}.advance answers a polynomial with {type(h).__name__}, so its layers cannot be read back"
+        raise IncompatibleError(
+            f"{algorithm.name}.update answers a polynomial with {type(h).__name__}, so its layers cannot be read back"
         )
     own, given = _maps(h, "start"), _maps(h, "x")
     if len(own) > 2 or len(given) > 1:
-        raise Refusal(
+        raise IncompatibleError(
             f"one step of {algorithm.name} reaches further than a gradient step does (H over {len(own) - 1} hops, X over "
             f"{len(given) - 1}), so its layers cannot be read back{_whole(problem)}"
         )

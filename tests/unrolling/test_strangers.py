@@ -31,14 +31,14 @@ class Through(us.SmoothTerm):
         return 2.0
 
 
-class Global(us.QuadraticTerm):
+class Global(us.StencilTerm):
     uses_input = False
 
     def value(self, h, given):
         return TRAINED * h.square().sum((-2, -1))
 
     def stencil(self, given):
-        return us.Stencil(own=2 * TRAINED)
+        return us.Stencil(h=2 * TRAINED)
 
 
 class Threshold(us.Sparse):
@@ -49,7 +49,7 @@ class Threshold(us.Sparse):
 class Damped(us.Algorithm):
     handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE)
 
-    def advance(self, state, problem):
+    def update(self, state, problem):
         (h,) = state
         return (h - problem.gradient(h) * 0.3 * TRAINED,)
 
@@ -82,11 +82,11 @@ def test_what_the_network_would_not_own_is_refused_by_name(name, adjoint, graph,
     term, algorithm = STRANGE[name]
     net = us.unroll(us.Fidelity(0.5) + term, algorithm, 3, adjoint=adjoint).double()
     culprit = algorithm.name if name == "algorithm" else term.name
-    with pytest.raises(us.Refusal, match=f"{culprit} depends on a tensor that requires gradients"):
+    with pytest.raises(us.IncompatibleError, match=f"{culprit} depends on a tensor that requires gradients"):
         net(x, graph)
     with torch.no_grad():
         net(x, graph)  # nothing trains
-    with pytest.raises(us.Refusal, match=culprit):
+    with pytest.raises(us.IncompatibleError, match=culprit):
         copy.deepcopy(net)(x, graph)
 
 
@@ -127,7 +127,7 @@ def test_a_coefficient_that_the_minimiser_cannot_train_is_refused_by_name(kind, 
     lost = us.Learnable(0.4, within=(0, None), name="lost")
     found = us.Learnable(0.5, within=(0, None), name="found")
     net = us.unroll(us.Fidelity(found) + kind(lost), us.ProximalGradient(), 2, adjoint=us.Implicit()).double()
-    with pytest.raises(us.Refusal, match=f"{kind.__name__} depends on its coefficient lost"):
+    with pytest.raises(us.IncompatibleError, match=f"{kind.__name__} depends on its coefficient lost"):
         net(x, graph)
     with torch.no_grad():
         net(x, graph)

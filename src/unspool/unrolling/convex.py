@@ -1,6 +1,6 @@
 r"""Looking for a reading that is convex and stable: every layer with α, β ≥ 0 and a step of at most 2/L.
 
-In p = 1 − 2η(α + β) and q = 2ηβ (:mod:`unspool.unroll.division`) that is q ≥ 0 and |p| + q ≤ 1: a triangle, whose corners are the
+In p = 1 − 2η(α + β) and q = 2ηβ (:mod:`unspool.unrolling.division`) that is q ≥ 0 and |p| + q ≤ 1: a triangle, whose corners are the
 layers H ← A H, H ← H and H ← 2X − H. Hop coefficients c ≥ 0 that sum to one always have such a reading, with p = 0. Negative ones
 need layers with p < 0, steps of more than half of what is allowed; which, is found by a search: divide by one layer after the
 other (outermost first), keep the few quotients that are nearest to c ≥ 0, and stop as soon as one is there.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from unspool.unroll.division import Array, horner
+from unspool.unrolling.division import Array, horner
 
 Indices = NDArray[np.intp]
 
@@ -43,7 +43,7 @@ def convex_steps(g: Array) -> tuple[Array, Array] | None:
 
     Example:
         >>> import numpy as np
-        >>> from unspool.unroll.division import tails, unrolled
+        >>> from unspool.unrolling.division import tails, unrolled
         >>> keep, hop = convex_steps(tails(np.array([0.4836, 0.36, -0.1308, 0.2872])))
         >>> bool((hop >= 0).all() and (np.abs(keep) + hop <= 1 + 1e-12).all())
         True

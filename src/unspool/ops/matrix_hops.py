@@ -15,13 +15,13 @@ from torch.nn import functional
 
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr
-from unspool.ops.thin import round_width
+from unspool.ops.padded_matmul import round_width
 
 #: Widths are multiples of this: sparse products of eight columns are no slower than of five.
 _ROUND = 8
 
 
-def room(x: Tensor, hops: Tensor) -> int:
+def memory_needed(x: Tensor, hops: Tensor) -> int:
     """The bytes that one block needs."""
     return x.shape[0] * hops.shape[0] * _rounded(hops.shape[-1]) * x.element_size()
 
@@ -93,7 +93,7 @@ def _mixing(hops: Tensor) -> Tensor:
 
 def _parts(x: Tensor, hops: Tensor, limit: int) -> Iterator[slice]:
     """Blocks that fit into the limit together."""
-    many = max(limit // max(room(x, hops), 1), 1)
+    many = max(limit // max(memory_needed(x, hops), 1), 1)
     for first in range(0, x.shape[1], many):
         yield slice(first, min(first + many, x.shape[1]))
 

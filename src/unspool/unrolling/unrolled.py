@@ -10,23 +10,23 @@ import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
-from unspool.algorithm.algorithm import begun, check_fit, shipped
+from unspool.algorithm.algorithm import check_fit, initial_state, shipped
 from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fused import fused_step
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input, check_output, ring
 from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
 from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
-from unspool.refusal import Refusal
-from unspool.unroll.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
-from unspool.unroll.attempt import Attempt, first_values, try_lowering
-from unspool.unroll.lower import LinearProblem, lower
-from unspool.unroll.read_back import ReadBack
-from unspool.unroll.read_rule import read_back_layers
-from unspool.unroll.start import From, Input, Start, Zero
-from unspool.unroll.strangers import can_look, check_strangers, somebodys_own
-from unspool.unroll.trace import Trace, trace
+from unspool.unrolling.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
+from unspool.unrolling.attempt import Attempt, first_values, try_lowering
+from unspool.unrolling.lower import LinearProblem, lower
+from unspool.unrolling.read_back import ReadBack
+from unspool.unrolling.read_rule import read_back_layers
+from unspool.unrolling.start import From, Input, Start, Zero
+from unspool.unrolling.strangers import can_look, check_strangers, somebodys_own
+from unspool.unrolling.trace import Trace, trace
 
 #: Networks that were looked through for tensors they do not own. Not kept by them: a trial is known by what its network holds.
 _LOOKED: WeakSet[Unrolled] = WeakSet()
@@ -149,7 +149,7 @@ class Unrolled(nn.Module):
         self._look_for_strangers(x, graph)
         output = check_output(self._output(x, graph), None if isinstance(self.adjoint, Implicit) else self.depth)
         if watched and x._version != before:
-            raise Refusal(
+            raise IncompatibleError(
                 f"a term of {self.objective} writes into the tensors that it is given, so X is not what it was; "
                 "compute without in-place operations"
             )
@@ -172,7 +172,7 @@ class Unrolled(nn.Module):
         if isinstance(self.adjoint, Implicit):
             who = "Exact" if isinstance(self.algorithm, Exact) else "Implicit"
             return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint, who)
-        state = begun(self.algorithm, start)
+        state = initial_state(self.algorithm, start)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         values = [self.values(k) for k in range(1, self.depth + 1)]
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
@@ -197,7 +197,7 @@ class Unrolled(nn.Module):
         """
         parts = self._lowered(graph.degree.to(graph.device, graph.dtype) if like is None else like, graph)
         if "start" in parts:
-            raise Refusal(
+            raise IncompatibleError(
                 "this network starts at a tensor of its own, so two polynomials describe it; read net.lowered(graph)"
             )
         return parts["x"]
@@ -215,9 +215,9 @@ class Unrolled(nn.Module):
 
     @torch.no_grad()
     def read_back(self, graph: Graph | None = None) -> ReadBack:
-        """Which problem each layer solves after training: see :class:`~unspool.unroll.read_back.ReadBack`."""
+        """Which problem each layer solves after training: see :class:`~unspool.unrolling.read_back.ReadBack`."""
         if isinstance(self.adjoint, Implicit):
-            raise Refusal(
+            raise IncompatibleError(
                 f"this network goes to the minimiser of {self.objective} at once, so there are no layers to read back: that is its problem"
             )
         where = ring(3).to(torch.float64) if graph is None else graph.to("cpu").to(torch.float64)
@@ -248,13 +248,15 @@ class Unrolled(nn.Module):
 
     def _chosen_adjoint(self, adjoint: Adjoint | None) -> Adjoint:
         if isinstance(self.algorithm, Exact):
-            if type(self.algorithm).advance is not Exact.advance:
-                raise Refusal(
-                    f"{self.algorithm.name} writes an advance of its own, but Exact jumps to the minimiser without steps; "
+            if type(self.algorithm).update is not Exact.update:
+                raise IncompatibleError(
+                    f"{self.algorithm.name} writes an update of its own, but Exact jumps to the minimiser without steps; "
                     "inherit from Algorithm"
                 )
             if adjoint is not None and not isinstance(adjoint, Implicit):
-                raise Refusal(f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()")
+                raise IncompatibleError(
+                    f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()"
+                )
             adjoint = adjoint or Implicit(self.algorithm.tolerance, self.algorithm.limit)
         if isinstance(adjoint, Implicit):
             _check_implicit(self.objective, self.algorithm, self.leaves)
@@ -265,7 +267,7 @@ class Unrolled(nn.Module):
         if found.reason is None:
             return Polynomial(found.basis if adjoint is None or adjoint.basis is None else adjoint.basis)
         if adjoint is not None:
-            raise Refusal(found.reason)
+            raise IncompatibleError(found.reason)
         self._fell_back = True
         return Stored()
 
@@ -277,7 +279,7 @@ class Unrolled(nn.Module):
         for k in layers:
             if self.between is not None:
                 state = (self.between(state[0]), *state[1:])
-            state = self.algorithm.advance(state, self._filled(x, graph, k, values[k - 1]))
+            state = self.algorithm.update(state, self._filled(x, graph, k, values[k - 1]))
         return state
 
     def _run_polynomial(self, x: Tensor, graph: Graph) -> Tensor:
@@ -303,7 +305,7 @@ class Unrolled(nn.Module):
 
     def _lowered(self, like: Tensor, graph: Graph) -> dict[str, Tensor]:
         if not isinstance(self.adjoint, Polynomial):
-            raise Refusal(
+            raise IncompatibleError(
                 f"this network runs with {self.adjoint}, not as a polynomial; unroll it with adjoint=Polynomial()"
             )
         key = (like.dtype, like.device, graph.scale, self._basis)
@@ -329,8 +331,8 @@ class Unrolled(nn.Module):
         try:
             return lower(self.algorithm, problems, self.start).parts
         except Exception as problem:
-            raise Refusal(
-                f"{self.algorithm.name}.advance was linear when the network was made and is not any more ({problem}); "
+            raise IncompatibleError(
+                f"{self.algorithm.name}.update was linear when the network was made and is not any more ({problem}); "
                 "unroll it with adjoint=Stored()"
             ) from problem
 
@@ -338,7 +340,7 @@ class Unrolled(nn.Module):
 def _refuse_stacked() -> None:
     """torch's checkpoints cannot be recomputed once a vmap is over, and would fail in the backward pass without a word."""
     if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
-        raise Refusal(
+        raise IncompatibleError(
             "Checkpointed networks do not go under vmap and other torch.func transforms; use adjoint=Stored()"
         )
 
@@ -348,7 +350,7 @@ def _with_between(between: nn.Module | None, adjoint: Adjoint | None) -> Adjoint
     if between is None:
         return adjoint
     if not isinstance(adjoint, Stored | None):
-        raise Refusal(f"a module between the layers does not go with {adjoint}; use adjoint=Stored()")
+        raise IncompatibleError(f"a module between the layers does not go with {adjoint}; use adjoint=Stored()")
     return Stored()
 
 
@@ -370,7 +372,9 @@ def _check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Le
         if leaf.per_layer:
             who = "Exact reaches" if isinstance(algorithm, Exact) else "Implicit differentiates"
             way = "tie it" if isinstance(algorithm, Exact) else "tie it or use another adjoint"
-            raise Refusal(f"{who} one minimiser, but the coefficient {leaf} differs from layer to layer; {way}")
+            raise IncompatibleError(
+                f"{who} one minimiser, but the coefficient {leaf} differs from layer to layer; {way}"
+            )
 
 
 def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:

@@ -8,7 +8,7 @@ import torch
 
 import unspool as us
 from unspool.ops.polynomial import Basis
-from unspool.unroll.division import divide, tails, unrolled
+from unspool.unrolling.division import divide, tails, unrolled
 
 
 def off(found, hops):
@@ -254,9 +254,9 @@ def test_ugdgnn_and_jknet_have_symmetric_metrics_on_few_channels():
 def test_symmetric_metrics_that_are_not_there_say_how_near_they_came():
     turn = torch.tensor([[0.5, 0.3], [-0.3, 0.5]], dtype=torch.float64)
     one_layer = torch.stack([torch.eye(2, dtype=torch.float64) - turn, turn])  # K = 1: its only metric is not symmetric
-    with pytest.raises(us.Refusal, match=r"off by 0\.\d+ .* 3 numbers for 4 coefficients"):
+    with pytest.raises(us.IncompatibleError, match=r"off by 0\.\d+ .* 3 numbers for 4 coefficients"):
         us.read_back_hops(one_layer, symmetric=True)
-    with pytest.raises(us.Refusal, match="at most 4 channels, not 6"):
+    with pytest.raises(us.IncompatibleError, match="at most 4 channels, not 6"):
         us.read_back_hops(torch.randn(9, 6, 6, generator=torch.Generator().manual_seed(0)), symmetric=True)
 
 
@@ -272,7 +272,7 @@ def test_chebyshev_coefficients_are_read_as_what_they_are(graph, x):
 
 def test_readings_that_lose_their_digits_are_not_handed_out(graph):
     net = us.unroll(us.Fidelity(0.05) + us.Smoothness(0.95), us.Chebyshev(), depth=60)
-    with pytest.raises(us.Refusal, match="relative error"):
+    with pytest.raises(us.IncompatibleError, match="relative error"):
         us.read_back_hops(net.hops(graph), basis=net.adjoint.basis)
 
 
@@ -287,7 +287,7 @@ def test_readings_that_lose_their_digits_are_not_handed_out(graph):
     ],
 )
 def test_what_cannot_be_read_says_why(hops, words):
-    with pytest.raises(us.Refusal, match=words):
+    with pytest.raises(us.IncompatibleError, match=words):
         us.read_back_hops(hops)
 
 

@@ -46,7 +46,7 @@ def test_read_back_refuses_terms_it_cannot_see():
     net = us.unroll(
         us.Fidelity(0.5) + us.EdgeSmoothness(torch.full((12,), 30.0)), us.GradientDescent(step=0.5), depth=8
     )
-    with pytest.raises(us.Refusal, match=r"EdgeSmoothness .* cannot be read back"):
+    with pytest.raises(us.IncompatibleError, match=r"EdgeSmoothness .* cannot be read back"):
         net.read_back(us.graph.grid(3, 3))
 
 
@@ -86,7 +86,7 @@ class PerNode(us.Fidelity):
     """A stencil that looks at the graph."""
 
     def stencil(self, given):
-        return us.Stencil(own=2.0 / given.graph.nodes)
+        return us.Stencil(h=2.0 / given.graph.nodes)
 
     def value(self, h, given):
         return h.square().sum((-2, -1)) / given.graph.nodes

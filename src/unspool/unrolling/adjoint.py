@@ -9,10 +9,10 @@ from torch import Tensor
 
 from unspool.algorithm import Problem
 from unspool.algorithm.exact import minimiser
-from unspool.objective import QuadraticTerm
+from unspool.errors import IncompatibleError
+from unspool.objective import StencilTerm
 from unspool.ops.polynomial import Basis
 from unspool.ops.solve import iterations, shifted_solve
-from unspool.refusal import Refusal
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit, who: str 
 
 def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
     """The minimiser of a quadratic with fixed numbers for weights: one linear solve, differentiable and stackable as it is."""
-    if not problem.objective.quadratic or any(not isinstance(t, QuadraticTerm) for t in problem.objective.terms):
+    if not problem.objective.quadratic or any(not isinstance(t, StencilTerm) for t in problem.objective.terms):
         return None
     stencil, graph = problem.objective.stencil(problem.given), problem.given.graph
-    maps = (stencil.own, stencil.laplacian, stencil.given)
+    maps = (stencil.h, stencil.lh, stencil.x)
     if any(isinstance(t, Tensor) for t in maps):
         return None
     own, smooth, given = (float(t) for t in maps)
@@ -99,7 +99,7 @@ def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
         return None  # the general path gives up in words
     operator = graph.require_laplacian()
     if not operator.symmetric:
-        raise Refusal(
+        raise IncompatibleError(
             "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
         )
     # Divided by p, so that weights of any size stay within the range of half precision.

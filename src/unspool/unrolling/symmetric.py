@@ -1,6 +1,6 @@
 r"""Layers with matrices, fitted: for symmetric metrics, and where dividing finds no invertible point.
 
-The layers g ← q + g (p + q a) of :mod:`unspool.unroll.division` with symmetric p and q have (2K − 1) f (f + 1)/2 numbers on f channels
+The layers g ← q + g (p + q a) of :mod:`unspool.unrolling.division` with symmetric p and q have (2K − 1) f (f + 1)/2 numbers on f channels
 (p of the first layer meets g = 0), and g has K f² coefficients: from K ≥ (f + 1)/2 on there are enough. No formula is known to us, so
 
 1. outer layers are taken off one by one: q = g(Z) and p = −q Z are exact for any matrix Z in the place of a₀, and symmetric for a
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unspool.unroll.division import Array, unrolled
+from unspool.unrolling.division import Array, unrolled
 
 _EXACT = 1e-10
 _STEPS = 300
@@ -27,7 +27,7 @@ def symmetric_steps(g: Array, tries: int = 12) -> tuple[Array, Array, float]:
 
     Example:
         >>> import numpy as np
-        >>> from unspool.unroll.division import tails
+        >>> from unspool.unrolling.division import tails
         >>> hops = np.random.default_rng(0).standard_normal((4, 2, 2))  # three layers on two channels
         >>> keep, hop, error = symmetric_steps(tails(hops @ np.linalg.inv(hops.sum(0))))
         >>> error < 1e-9, bool(np.array_equal(hop, hop.transpose(0, 2, 1)))

@@ -3,8 +3,8 @@
 A gradient layer H ← H − (H a + L H b − X a) only shows the products a = 2ηα·Tα and b = 2ηβ·Tβ; η, α and T cannot be told
 apart. Under the convention η = 1/2 they are α Tα and β Tβ themselves.
 
-Layers come from two sources: :mod:`unspool.unroll.read_rule` takes them from a network that was unrolled,
-:mod:`unspool.unroll.read_hops` finds some for a network of free hop coefficients.
+Layers come from two sources: :mod:`unspool.unrolling.read_rule` takes them from a network that was unrolled,
+:mod:`unspool.unrolling.read_hops` finds some for a network of free hop coefficients.
 """
 
 from __future__ import annotations

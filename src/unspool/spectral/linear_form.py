@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Problem
 from unspool.algorithm.exact import check_strictly_convex
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, ring
-from unspool.objective import Given, QuadraticTerm, Stencil
+from unspool.objective import Given, Stencil, StencilTerm
 from unspool.ops.polynomial import Basis
-from unspool.refusal import Refusal
-from unspool.unroll import Implicit, Polynomial, Unrolled
-from unspool.unroll.attempt import try_lowering
-from unspool.unroll.lower import LinearProblem, lower
+from unspool.unrolling import Implicit, Polynomial, Unrolled
+from unspool.unrolling.attempt import try_lowering
+from unspool.unrolling.lower import LinearProblem, lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def graph_for(network: Any, graph: Graph) -> Graph:
         raise TypeError(
             f"graph is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)"
         )
-    return graph if propagation_of(network) is network else graph.relaxed()
+    return graph if propagation_of(network) is network else graph.with_general_laplacian()
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
         return Hops(_checked(net.hops(where)), net.adjoint.basis or Basis.POWERS, where.scale)
     if isinstance(net.adjoint, Implicit):
         for term in net.objective.terms:
-            if not isinstance(term, QuadraticTerm):
+            if not isinstance(term, StencilTerm):
                 return Neither(f"{term.name} states no stencil")
         x = torch.zeros(where.nodes, 1, dtype=torch.float64)
         problem = Problem(net.objective, Given(x, where, net.values(1)))
@@ -140,7 +140,7 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
     ]
     parts = lower(net.algorithm, problems, net.start).parts
     if "start" in parts:
-        raise Refusal(
+        raise IncompatibleError(
             "this network starts at a tensor of its own, so two polynomials describe it and no single response"
         )
     return Hops(_checked(parts["x"]), tried.basis, where.scale)
