@@ -1,16 +1,16 @@
 """One flipped bit in what a model or a run is kept in: found, or without effect."""
 
+import hashlib
 import json
 import random
 import shutil
 
 import pytest
 import torch
+from safetensors.torch import save as packed
 
-import unspool as us
 from unspool import datasets, models, train
-from unspool.models.checkpoint import build_again, describe
-from unspool.models.folder import load_folder, save_folder
+from unspool.models.pretrained import history_fits, load_with_card, read_card, save_pretrained, write_card
 
 FLIPS = 120
 
@@ -31,10 +31,10 @@ def numbers(found):
 
 
 def folder(place):
-    save_folder(model(), place, metrics={"test": 0.5}, data={"name": "Wörter", "classes": ["a", "b"]})
+    save_pretrained(model(), place, metrics={"test": 0.5}, data={"name": "Wörter", "classes": ["a", "b"]})
 
     def read():
-        found, said = load_folder(place)
+        found, said = load_with_card(place)
         return numbers(found), json.dumps(said, sort_keys=True)
 
     return read
@@ -50,31 +50,20 @@ def card(place):
     return place / "model.json", read
 
 
-def checkpoint(place):
-    file = place / "model.pt"
-    models.save(model(), file)
-
-    def read():
-        found = models.load(file)
-        return numbers(found), str(found.settings)
-
-    return file, read
-
-
 def snapshot(place):
     file, data = place / "run.pt", datasets.contextual_sbm(nodes=30, classes=2, features=4, seed=0)
-    task, plan = train.Task.of(data), train.Plan(epochs=2)
-    train.fit(model(), task, plan, snapshot=file)
+    task, config = train.Task.of(data), train.TrainConfig(epochs=2)
+    train.fit(model(), task, config, snapshot=file)
 
     def read():
         again = model()
-        run = train.fit(again, task, plan, snapshot=file)
+        run = train.fit(again, task, config, snapshot=file)
         return numbers(again), run.history
 
     return file, read
 
 
-@pytest.mark.parametrize("kind", [weights, card, checkpoint, snapshot])
+@pytest.mark.parametrize("kind", [weights, card, snapshot])
 def test_a_flipped_bit_is_named_or_changes_nothing(kind, tmp_path):
     file, read = kind(tmp_path)
     whole, expected, chance = file.read_bytes(), read(), random.Random(0)
@@ -95,50 +84,64 @@ def test_a_flipped_bit_is_named_or_changes_nothing(kind, tmp_path):
 
 def test_weights_of_another_model_are_not_taken(tmp_path):
     """A folder whose files come from two runs, whole each, is not a model."""
-    one, two = save_folder(model(), tmp_path / "one"), save_folder(models.APPNP(4, 2, hidden=3), tmp_path / "two")
+    one, two = (
+        save_pretrained(model(), tmp_path / "one"),
+        save_pretrained(models.APPNP(4, 2, hidden=3), tmp_path / "two"),
+    )
     (mine,), (other,) = (list(place.glob("*.safetensors")) for place in (one, two))
     shutil.copy(other, mine)
     with pytest.raises(ValueError, match=f"{mine.name} is damaged: its checksum does not fit"):
-        load_folder(one)
+        load_with_card(one)
 
 
 def test_a_card_may_be_laid_out_anew_and_not_changed(tmp_path):
-    place = save_folder(model(), tmp_path, metrics={"test": 0.5}, numbered={1: "a", 10: "b", 9: "c"})
+    place = save_pretrained(model(), tmp_path, metrics={"test": 0.5}, numbered={1: "a", 10: "b", 9: "c"})
     said = json.loads((place / "model.json").read_text())
     (place / "model.json").write_text(json.dumps(said, sort_keys=True))
-    assert load_folder(place)[1]["metrics"] == {"test": 0.5}
+    assert load_with_card(place)[1]["metrics"] == {"test": 0.5}
     for name in said:
         changed = {**said, name: "other"} if said[name] != "other" else {}
         (place / "model.json").write_text(json.dumps(changed))
         with pytest.raises(ValueError, match=r"model\.json is damaged: its checksum does not fit"):
-            load_folder(place)
+            load_with_card(place)
     said.pop("checksum")
     (place / "model.json").write_text(json.dumps(said))
     with pytest.raises(ValueError, match=r"model\.json carries no checksum"):
-        load_folder(place)
+        load_with_card(place)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "3", '"card"', "null", "", "{}", "1" * 5000])
 def test_json_that_is_not_a_card_is_named(text, tmp_path):
-    place = save_folder(model(), tmp_path)
+    place = save_pretrained(model(), tmp_path)
     (place / "model.json").write_text(text)
     with pytest.raises(ValueError, match=r"model\.json (is damaged|carries no checksum)"):
-        load_folder(place)
+        load_with_card(place)
 
 
-def test_files_without_a_checksum_are_refused(tmp_path):
-    file = tmp_path / "model.pt"
-    models.save(model(), file)
-    torch.save(torch.load(file, weights_only=True), file)  # as older versions wrote it
-    with pytest.raises(ValueError, match="it carries no checksum"):
-        us.load(file)
+@pytest.mark.parametrize("bits", range(0, 8 * 60, 37))
+def test_a_flipped_bit_in_the_history_is_noticed_and_the_model_still_comes(bits, tmp_path):
+    content = b"epoch,train_loss,valid_loss\n1,1.5,1.25\n2,1.125,1.0\n3,1.0,0.875\n"
+    place = save_pretrained(model(), tmp_path, history=content)
+    said = load_with_card(place)[1]
+    assert history_fits(place, said)
+    (place / "history.csv").write_bytes(flipped(content, bits))
+    assert not history_fits(place, load_with_card(place)[1])
+
+
+def test_snapshots_without_a_checksum_are_refused(tmp_path):
+    file, read = snapshot(tmp_path)
+    torch.save(torch.load(file, weights_only=True), file)  # the same content, unsealed
+    with pytest.raises(ValueError, match=r"run\.pt cannot be continued \(it carries no checksum"):
+        read()
 
 
 @pytest.mark.parametrize("kind", [torch.complex64, torch.int64, torch.float64, torch.bool])
 def test_numbers_of_another_kind_are_not_squeezed_in(kind, tmp_path):
-    made = model()
-    state = made.state_dict()
+    place = save_pretrained(model(), tmp_path)
+    state = model().state_dict()
     last = next(reversed([name for name, value in state.items() if value.is_floating_point()]))
-    state[last] = state[last].to(kind)
+    content = packed({**state, last: state[last].to(kind)})
+    next(place.glob("*.safetensors")).write_bytes(content)
+    write_card(place, {**read_card(place), "weights_sha256": hashlib.sha256(content).hexdigest()})
     with pytest.raises(ValueError, match=r"does not fit its own description: .* holds torch"):
-        build_again({"format": 1, **describe(made)}, state, "here", "cpu")
+        load_with_card(place)

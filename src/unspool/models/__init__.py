@@ -6,28 +6,35 @@
 αₖ ‖H − X‖²_Tαₖ  +  βₖ ‖B H‖²_Tβₖ
 """
 
-from unspool.models.airgnn import AirGNN
-from unspool.models.appnp import APPNP
-from unspool.models.channels import Channels
-from unspool.models.checkpoint import load, save
-from unspool.models.dagnn import DAGNN
-from unspool.models.gcn import GCN
-from unspool.models.gcnii import GCNII, IdentityMapping
-from unspool.models.gprgnn import GPRGNN
-from unspool.models.hop_start import HopStart
-from unspool.models.jknet import Combine, JKNet
-from unspool.models.masks import Masks
-from unspool.models.mlp import MLP
-from unspool.models.model import Model
-from unspool.models.ppnp import PPNP
-from unspool.models.presets import Preset, has_preset, preset
-from unspool.models.sgc import SGC, Side
-from unspool.models.ugdgnn import UGDGNN, Layers, Mixing
+# ruff: noqa: I001 - named models stand in the order of the paper, which is that of MODELS
+from unspool.models.model import Model as Model
 
-#: Every named model, in the order of the paper.
-MODELS: tuple[type[Model], ...] = (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP)
+from unspool.models.sgc import SGC as SGC
+from unspool.models.ppnp import PPNP as PPNP
+from unspool.models.appnp import APPNP as APPNP
+from unspool.models.jknet import JKNet as JKNet
+from unspool.models.gprgnn import GPRGNN as GPRGNN
+from unspool.models.gcn import GCN as GCN
+from unspool.models.gcnii import GCNII as GCNII
+from unspool.models.airgnn import AirGNN as AirGNN
+from unspool.models.dagnn import DAGNN as DAGNN
+from unspool.models.ugdgnn import UGDGNN as UGDGNN
+from unspool.models.mlp import MLP as MLP
 
-__all__ = [
-    "APPNP", "DAGNN", "GCN", "GCNII", "GPRGNN", "MLP", "MODELS", "PPNP", "SGC", "UGDGNN", "AirGNN", "Channels", "Combine", "HopStart",
-    "IdentityMapping", "JKNet", "Layers", "Masks", "Mixing", "Model", "Preset", "Side", "has_preset", "load", "preset", "save",
-]  # fmt: skip
+from unspool.models.channels import Channels as Channels
+from unspool.models.gcnii import IdentityMapping as IdentityMapping
+from unspool.models.hop_start import HopStart as HopStart
+from unspool.models.jknet import Combine as Combine
+from unspool.models.masks import Masks as Masks
+from unspool.models.pretrained import BuiltFrom as BuiltFrom
+from unspool.models.pretrained import load_pretrained as load_pretrained
+from unspool.models.pretrained import save_pretrained as save_pretrained
+from unspool.models.registry import find_model as find_model
+from unspool.models.sgc import Side as Side
+from unspool.models.ugdgnn import Layers as Layers
+from unspool.models.ugdgnn import Mixing as Mixing
+
+#: Every named model, in the order in which they are imported above.
+MODELS: tuple[type[Model], ...] = tuple(
+    one for one in list(vars().values()) if isinstance(one, type) and issubclass(one, Model) and one is not Model
+)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import nn
-
 from unspool.algorithm import ProximalGradient
-from unspool.models.model import Model, check_share
+from unspool.models import usual_settings as usual
+from unspool.models.model import Model
 from unspool.nn import Perceptron
 from unspool.objective import RowSparseFidelity, Smoothness
-from unspool.unrolling import unroll
+from unspool.settings import setting, uniform
+from unspool.unrolling import Checkpointed, Stored, unroll
 
 
 class AirGNN(Model):
@@ -20,13 +18,6 @@ class AirGNN(Model):
     :math:`(1-\lambda)\lVert BH\rVert^2 + \lambda\lVert H-X\rVert_{2,1}`. The paper's γ is 1 − λ. Gradients are finite where a node
     agrees with its neighbours.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the perceptron.
-        depth: K, the number of steps.
-        residual: λ in [0, 1), the weight of the robust fidelity to one's own prediction.
-        dropout: rate on the inputs of both layers.
-        adjoint: how gradients flow: ``Stored()`` when omitted, ``Checkpointed(every=)`` for memory at depth.
 
     Example:
         >>> import torch, unspool as us
@@ -37,25 +28,29 @@ class AirGNN(Model):
         torch.Size([5, 3])
     """
 
+    title = "adaptive residuals (Liu et al., 2021)"
     derivation = "K proximal gradient steps of size 1/(2(1 − λ)) (Proposition 10, erratum 5)"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        hidden: int = 64,
-        depth: int = 10,
-        residual: float = 0.5,
-        dropout: float = 0.5,
-        adjoint: Any = None,
-    ) -> None:
-        super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, residual=residual, dropout=dropout, adjoint=adjoint
-        )
-        check_share("residual", residual, below=True)
-        smooth = 1 - residual
-        self.p_pre = Perceptron([in_features, hidden, out_features], dropout)
-        objective = Smoothness(smooth) + RowSparseFidelity(residual)
-        self.propagation = unroll(objective, ProximalGradient(step=1 / (2 * smooth)), depth, adjoint=adjoint)
-        self.p_pos = nn.Identity()
+    hidden: int = usual.width()
+    depth: int = usual.depth(10, "K, the number of steps")
+    residual: float = setting(
+        0.5,
+        "λ, the weight of the robust fidelity to one's own prediction",
+        at_least=0,
+        below=1,
+        search=uniform(0.1, 0.9),
+    )
+    dropout: float = usual.dropout()
+    adjoint: Stored | Checkpointed | None = setting(
+        None,
+        "how gradients flow: Stored() when omitted, Checkpointed(every=) for memory at depth",
+        of=(Stored, Checkpointed),
+    )
+
+    def build(self) -> None:
+        """Make the parts."""
+        smooth = 1 - self.residual
+        self.p_pre = Perceptron([self.in_features, self.hidden, self.out_features], self.dropout)
+        objective = Smoothness(smooth) + RowSparseFidelity(self.residual)
+        step = ProximalGradient(step=1 / (2 * smooth))
+        self.propagation = unroll(objective, step, self.depth, adjoint=self.adjoint)

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from unspool.graph import Graph, check_input
+from unspool.models import usual_settings as usual
 from unspool.models.model import Model
 from unspool.nn import Linear, Perceptron
 from unspool.objective import Fidelity, Learnable, Objective, Smoothness
+from unspool.settings import setting
 
 
 class DAGNN(Model):
@@ -20,12 +22,6 @@ class DAGNN(Model):
     so the nearest problem is :math:`\alpha\lVert H-X\rVert^2 + (1-\alpha)\lVert BH\rVert^2` with untied α; gates that differ
     from node to node minimise no objective of this family.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the perceptron.
-        depth: K, the number of hops.
-        dropout: rate on the inputs of both layers.
-        batch_norm: normalise the hidden layer over the nodes (the authors do on ogbn-arxiv).
 
     Example:
         >>> import torch, unspool as us
@@ -36,22 +32,19 @@ class DAGNN(Model):
         torch.Size([5, 3])
     """
 
+    title = "deep adaptive graph neural network (Liu et al., 2020)"
     derivation = "not derived in the paper; nearest problem: GPRGNN's, exact for gates that are the same at every node"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        hidden: int = 64,
-        depth: int = 10,
-        dropout: float = 0.8,
-        batch_norm: bool = False,
-    ) -> None:
-        super().__init__(in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, batch_norm=batch_norm)
-        self.p_pre = Perceptron([in_features, hidden, out_features], dropout, batch_norm=batch_norm)
-        self.propagation = GatedHops(out_features, depth)
-        self.p_pos = nn.Identity()
+    hidden: int = usual.width()
+    depth: int = usual.depth(10)
+    dropout: float = usual.dropout(0.8)
+    batch_norm: bool = setting(False, "normalise the hidden layer over the nodes (the authors do on ogbn-arxiv)")
+
+    def build(self) -> None:
+        """Make the parts."""
+        widths = [self.in_features, self.hidden, self.out_features]
+        self.p_pre = Perceptron(widths, self.dropout, batch_norm=self.batch_norm)
+        self.propagation = GatedHops(self.out_features, self.depth)
 
     @property
     def objective(self) -> Objective:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
-import numbers
 from enum import Enum
 
 from torch import nn
 
 from unspool.algorithm import ProximalGradient
-from unspool.models.model import Model, check_share
+from unspool.models import usual_settings as usual
+from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Fixed, NonNegative, Relaxed, Ridge, Schedule, Smoothness
+from unspool.settings import setting, uniform
 from unspool.unrolling import unroll
 
 
@@ -44,14 +45,6 @@ class GCNII(Model):
     :math:`a\lVert H-X\rVert_T^2 + (1-a)\lVert BH\rVert_T^2 + \lVert H\rVert_{I-T}^2 + I(H\ge0)`; a relaxation, as W is not symmetric.
     The paper's ζ is 1 − a.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the layers.
-        depth: K, the number of layers.
-        teleport: a, how strongly each layer returns to X.
-        identity: whether θ falls with depth or stays.
-        strength: λ of θ_l = log(λ/l + 1), or ξ itself.
-        dropout: rate before every layer, the first and the last linear one included.
 
     Example:
         >>> import torch, unspool as us
@@ -62,37 +55,31 @@ class GCNII(Model):
         torch.Size([5, 3])
     """
 
+    title = "graph convolutions with initial residual and identity mapping (Chen et al., 2020)"
     derivation = "K proximal gradient steps of size 1/2, a relaxation as W is not symmetric (Proposition 9, erratum 4)"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        hidden: int = 64,
-        depth: int = 16,
-        teleport: float = 0.1,
-        identity: IdentityMapping = IdentityMapping.LOGARITHMIC,
-        strength: float = 0.5,
-        dropout: float = 0.5,
-    ) -> None:
-        super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, identity=identity,
-            strength=strength, dropout=dropout,
-        )  # fmt: skip
-        check_share("teleport", teleport)
-        if not (isinstance(strength, numbers.Real) and 0 <= strength < math.inf):
-            raise ValueError(f"strength={strength}: expected a finite number of at least 0")
-        w = Relaxed(hidden, per_layer=True, name="W")
-        if identity is IdentityMapping.LOGARITHMIC:
-            lean = Schedule(functools.partial(logarithmic, strength), name="θ")
+    hidden: int = usual.width("width of the layers")
+    depth: int = usual.depth(16, "K, the number of layers")
+    teleport: float = usual.teleport("a, how strongly each layer returns to X")
+    identity: IdentityMapping = setting(IdentityMapping.LOGARITHMIC, "whether θ falls with depth or stays")
+    strength: float = setting(0.5, "λ of θ_l = log(λ/l + 1), or ξ itself", at_least=0, search=uniform(0.1, 1.5))
+    dropout: float = usual.dropout(meaning="rate before every layer, the first and the last linear one included")
+
+    def build(self) -> None:
+        """Make the parts."""
+        w = Relaxed(self.hidden, per_layer=True, name="W")
+        if self.identity is IdentityMapping.LOGARITHMIC:
+            lean = Schedule(functools.partial(logarithmic, self.strength), name="θ")
         else:
-            lean = Fixed(strength)
+            lean = Fixed(self.strength)
         t = lean * w + (1 - lean)
         objective = (
-            Fidelity(teleport, metric=t) + Smoothness(1 - teleport, metric=t) + Ridge(1.0, metric=1 - t) + NonNegative()
+            Fidelity(self.teleport, metric=t)
+            + Smoothness(1 - self.teleport, metric=t)
+            + Ridge(1.0, metric=1 - t)
+            + NonNegative()
         )
-        self.p_pre = Perceptron([in_features, hidden], dropout, open_end=False)
-        self.propagation = unroll(objective, ProximalGradient(step=0.5), depth, between=Dropout(dropout))
+        self.p_pre = Perceptron([self.in_features, self.hidden], self.dropout, open_end=False)
+        self.propagation = unroll(objective, ProximalGradient(step=0.5), self.depth, between=Dropout(self.dropout))
         begin(self.propagation.coefficients["W"], None, Start.UNIFORM)
-        self.p_pos = nn.Sequential(Dropout(dropout), Linear(hidden, out_features))
+        self.p_pos = nn.Sequential(Dropout(self.dropout), Linear(self.hidden, self.out_features))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
 
+from unspool.models import usual_settings as usual
 from unspool.models.convert import adopt, number_hops
 from unspool.models.hop_start import HopStart, hop_start
 from unspool.models.masks import Masks
-from unspool.models.model import Model, check_share
+from unspool.models.model import Model
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Learnable, Objective, Smoothness
+from unspool.settings import setting
 from unspool.unrolling import HopNetwork
 
 
@@ -25,17 +25,6 @@ class GPRGNN(Model):
     every layer, where Σγ = 1 and no partial sum is 1. With weights and steps of any size Σγ = 1 is enough, and any other γ with
     Σγ ≠ 0 is such a network times the number Σγ (docs/errata.md, 2). ``model.propagation.read_back()`` finds α and β of each layer.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the perceptron.
-        depth: K, the number of hops.
-        teleport: α of the start.
-        dropout: rate on the inputs of both layers.
-        propagation_dropout: rate on the perceptron's output, before the hops.
-        masks: whether all hops share one mask of it, or each has a fresh one.
-        bias: whether the layers have one.
-        start: how γ begins.
-        warm: γ itself, for ``HopStart.WARM``.
 
     Example:
         >>> import torch, unspool as us
@@ -46,42 +35,43 @@ class GPRGNN(Model):
         array([0.1 , 0.09, 0.81], dtype=float32)
     """
 
+    title = "generalised PageRank graph neural network (Chien et al., 2021)"
     derivation = (
         "K gradient steps of size 1/2 with untied α, where Σγ = 1; otherwise times Σγ (Proposition 6, erratum 2)"
     )
-    gained = ("masks",)
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        hidden: int = 64,
-        depth: int = 10,
-        teleport: float = 0.1,
-        dropout: float = 0.5,
-        propagation_dropout: float = 0.5,
-        masks: Masks = Masks.ONCE,
-        bias: bool = True,
-        start: HopStart = HopStart.PPR,
-        warm: Sequence[float] | None = None,
-    ) -> None:
-        super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, teleport=teleport, dropout=dropout,
-            propagation_dropout=propagation_dropout, masks=masks, bias=bias, start=start,
-            warm=list(warm) if isinstance(warm, Iterable) else warm,
-        )  # fmt: skip
-        check_share("teleport", teleport)
+    hidden: int = usual.width()
+    depth: int = usual.depth(10)
+    teleport: float = usual.teleport("α of the start")
+    dropout: float = usual.dropout()
+    propagation_dropout: float | None = setting(
+        None,
+        "rate on the perceptron's output, before the hops; that of dropout when omitted",
+        of=float,
+        at_least=0,
+        below=1,
+    )
+    masks: Masks = setting(Masks.ONCE, "whether all hops share one mask of it, or each has a fresh one")
+    bias: bool = setting(True, "whether the layers have one")
+    start: HopStart = setting(HopStart.PPR, "how γ begins")
+    warm: list[float] | None = setting(None, "γ itself, for HopStart.WARM", of=[float])
+
+    def build(self) -> None:
+        """Make the parts."""
+        after = self.dropout if self.propagation_dropout is None else self.propagation_dropout
         self.p_pre = Perceptron(
-            [in_features, hidden, out_features], dropout, bias, after=propagation_dropout, held=masks is Masks.EACH_HOP
+            [self.in_features, self.hidden, self.out_features],
+            self.dropout,
+            self.bias,
+            after=after,
+            held=self.masks is Masks.EACH_HOP,
         )
-        self.propagation = HopNetwork(hop_start(start, depth, teleport, warm))
-        self.p_pos = nn.Identity()
+        self.propagation = HopNetwork(hop_start(self.start, self.depth, self.teleport, self.warm))
 
     @property
     def objective(self) -> Objective:
         """α‖H − X‖² + (1 − α)‖BH‖² with one α per layer."""
-        alpha = Learnable(self.settings["teleport"], per_layer=True, name="α")
+        alpha = Learnable(self.teleport, per_layer=True, name="α")
         return Fidelity(alpha) + Smoothness(1 - alpha)
 
     @classmethod

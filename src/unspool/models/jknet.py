@@ -8,12 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
+from unspool.models import usual_settings as usual
 from unspool.models.channels import Channels
 from unspool.models.convolutions import Convolutions, convolution_objective
 from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Objective, Relaxed, Smoothness
+from unspool.settings import setting
 from unspool.unrolling import HopNetwork
 
 
@@ -36,13 +39,6 @@ class JKNet(Model):
     where ΣW = I and the partial sums leave I − ΣW invertible; other square W with invertible sum S are, nearly always, gradient layers
     followed by p_pos = S (docs/errata.md, 2). The same functions as UGDGNN in another parametrisation.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the encoder, and of what travels on hidden channels.
-        depth: K, the number of hops.
-        dropout: rate on the input, before the hops and before the last layer; on class channels, on the inputs of the encoder's layers.
-        combine: the paper's sum, or concatenation or maximum over ReLU layers.
-        channels: which features travel in the sum: hidden ones, or predictions as in UGDGNN; the two others have hidden ones.
 
     Example:
         >>> import torch, unspool as us
@@ -53,47 +49,44 @@ class JKNet(Model):
         torch.Size([5, 3])
     """
 
-    gained = ("channels",)
+    title = "jumping knowledge networks (Xu et al., 2018)"
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        hidden: int = 64,
-        depth: int = 5,
-        dropout: float = 0.5,
-        combine: Combine = Combine.SUM,
-        channels: Channels = Channels.HIDDEN,
-    ) -> None:
-        super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, combine=combine, channels=channels
-        )
-        self.combine = combine
-        if combine is not Combine.SUM and channels is Channels.CLASSES:
-            raise ValueError(
-                f"channels=Channels.CLASSES: Combine.{combine.name} joins hidden layers; take Channels.HIDDEN or Combine.SUM"
+    hidden: int = usual.width("width of the encoder, and of what travels on hidden channels")
+    depth: int = usual.depth(5)
+    dropout: float = usual.dropout(
+        meaning="rate on the input, before the hops and before the last layer; on class channels, on the inputs of the encoder's layers"
+    )
+    combine: Combine = setting(Combine.SUM, "the paper's sum, or concatenation or maximum over ReLU layers")
+    channels: Channels = setting(
+        Channels.HIDDEN,
+        "which features travel in the sum: hidden ones, or predictions as in UGDGNN; the two others have hidden ones",
+    )
+
+    def build(self) -> None:
+        """Make the parts."""
+        if self.combine is not Combine.SUM and self.channels is Channels.CLASSES:
+            raise IncompatibleError(
+                f"channels=Channels.CLASSES: Combine.{self.combine.name} joins hidden layers; take Channels.HIDDEN or Combine.SUM"
             )
-        if channels is Channels.CLASSES:
-            self.p_pre = Perceptron([in_features, hidden, out_features], dropout)
-            self.propagation = _started(out_features, depth)
-            self.p_pos = nn.Identity()
+        if self.channels is Channels.CLASSES:
+            self.p_pre = Perceptron([self.in_features, self.hidden, self.out_features], self.dropout)
+            self.propagation = _started(self.out_features, self.depth)
             return
-        if combine is Combine.SUM:
-            self.p_pre = Perceptron([in_features, hidden], dropout, open_end=False, after=dropout)
-            self.propagation = _started(hidden, depth)
-            width = hidden
+        joined = self.hidden
+        if self.combine is Combine.SUM:
+            self.p_pre = Perceptron([self.in_features, self.hidden], self.dropout, open_end=False, after=self.dropout)
+            self.propagation = _started(self.hidden, self.depth)
         else:
-            self.p_pre = Perceptron([in_features, hidden], dropout, bias=False, start=Start.GLOROT)
-            self.propagation = _Jumping([hidden] * depth, dropout, combine)
-            width = hidden * depth if combine is Combine.CONCATENATE else hidden
-        self.p_pos = nn.Sequential(Dropout(dropout), Linear(width, out_features))
+            self.p_pre = Perceptron([self.in_features, self.hidden], self.dropout, bias=False, start=Start.GLOROT)
+            self.propagation = _Jumping([self.hidden] * self.depth, self.dropout, self.combine)
+            joined = self.hidden * self.depth if self.combine is Combine.CONCATENATE else self.hidden
+        self.p_pos = nn.Sequential(Dropout(self.dropout), Linear(joined, self.out_features))
 
     @property
     def objective(self) -> Objective:
         """‖H − X‖²_T + ‖BH‖²_(I−T) for the sum; GCN's problem for the two others, whose layers are GCN's."""
         if self.combine is not Combine.SUM:
-            return convolution_objective(self.settings["hidden"])
+            return convolution_objective(self.hidden)
         t = Relaxed(self.propagation.hops().shape[-1], per_layer=True, name="T")  # type: ignore[operator]
         return Fidelity(1.0, metric=t) + Smoothness(1.0, metric=1 - t)
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from unspool.models import usual_settings as usual
 from unspool.models.model import Model, check_features
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Objective, as_objective
 from unspool.ops.features import features_of
+from unspool.settings import setting
 
 
 class MLP(Model):
@@ -17,11 +19,6 @@ class MLP(Model):
 
     As a denoising problem: ‖H − X‖², whose minimiser is X.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the hidden layer.
-        dropout: rate on the inputs of both layers.
-        bias: whether the layers have one.
 
     Example:
         >>> import torch, unspool as us
@@ -29,15 +26,17 @@ class MLP(Model):
         torch.Size([5, 3])
     """
 
+    title = "the baseline that sees no graph"
     derivation = "no propagation: the minimiser of ‖H − X‖² is X"
 
-    def __init__(
-        self, in_features: int, out_features: int, *, hidden: int = 64, dropout: float = 0.5, bias: bool = True
-    ) -> None:
-        super().__init__(in_features, out_features, hidden=hidden, dropout=dropout, bias=bias)
-        self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias)
+    hidden: int = usual.width("width of the hidden layer")
+    dropout: float = usual.dropout()
+    bias: bool = setting(True, "whether the layers have one")
+
+    def build(self) -> None:
+        """Make the parts."""
+        self.p_pre = Perceptron([self.in_features, self.hidden, self.out_features], self.dropout, self.bias)
         self.propagation = Still()
-        self.p_pos = nn.Identity()
 
     @property
     def objective(self) -> Objective:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import inspect
-import numbers
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph, ring
 from unspool.graph.from_edge_index import graph_of
 from unspool.models.masks import masked_hops
+from unspool.nn.flatten import Densify
 from unspool.objective import Objective
 from unspool.ops.features import SparseFeatures, features_of
+from unspool.settings import Declared
+from unspool.settings.kinds import Mismatch, Whole
+from unspool.settings.schema import positional
 from unspool.spectral.linear_form import width_of
 from unspool.unrolling import Implicit, Unrolled, unroll
-
-#: More layers than this would run for minutes without a sign of life, and say nothing that the minimiser does not.
-DEEPEST = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,27 @@ class Origin:
     origin: Origin | str | None
 
 
-class Model(nn.Module):
+class _Parts:
+    """What a model is made of; annotated here, as annotations in a class with settings would count as some."""
+
+    in_features: int
+    out_features: int
+    p_pre: Any
+    propagation: Any
+    p_pos: Any
+    #: What the model is called in full, and where it comes from.
+    title: str = ""
+    #: How the paper derives the model, and under which condition.
+    derivation: str = ""
+    #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
+    origin: Origin | str | None = None
+    #: Whether :meth:`Model.solve_exactly` put the exact minimiser in the place of the K steps.
+    solved_exactly: bool = False
+    #: What is known about a model that was loaded from a folder: data, classes, preset, metrics.
+    card: Mapping[str, Any] = MappingProxyType({})
+
+
+class Model(_Parts, Declared, nn.Module):
     r"""A node model in the form of the bilevel problem, eq. (3) of the paper.
 
     .. math:: \hat Y = p_{pos}(\bar X), \qquad \bar X \approx \arg\min_H L(H;\, p_{pre}(\tilde X))
@@ -47,38 +65,71 @@ class Model(nn.Module):
     decodes. Every model is built from ``(in_features, out_features)`` alone, and called as ``model(x, graph)`` or
     ``model(x, edge_index, edge_weight=None)``; ``x`` may be sparse.
 
+    A model of your own declares its settings (:func:`unspool.setting`) and writes :meth:`build`, which makes the parts; there is no
+    ``__init__`` to write. Whatever a named model has, it has too: checked settings, the command line, studies, files.
+
     Propagation runs on A as the graph has it. On undirected graphs with symmetric normalisation (the default) its layers
     are steps on ``objective``; on directed graphs they are the same formulas with I − A in the place of BᵀB.
 
     Attributes:
-        settings: the keyword arguments with which the model can be built again.
-        derivation: how the paper reads the model, and under which condition.
+        settings: all settings with which the model can be built again.
+        schema: what is declared about them.
+        derivation: how the paper derives the model, and under which condition.
+        card: what is known about a model that was loaded from a folder.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> class Calm(us.models.Model):
+        ...     pull: float = us.setting(0.1, "how strongly a node keeps its own signal", above=0, at_most=1)
+        ...
+        ...     def build(self):
+        ...         self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        ...         problem = us.Fidelity(self.pull) + us.Smoothness(1 - self.pull)
+        ...         self.propagation = us.unroll(problem, us.GradientDescent(step=0.5), depth=4)
+        >>> Calm(5, 2)(torch.eye(5), us.graph.ring(5)).shape
+        torch.Size([5, 2])
     """
 
-    p_pre: Any
-    propagation: Any
-    p_pos: Any
-    derivation: str = ""
-    #: Settings that the constructor of this very class gained after results were first stored; see ``study.Trial.key``.
-    gained: ClassVar[tuple[str, ...]] = ()
-    #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
-    origin: Origin | str | None = None
-    #: Whether :meth:`solve_exactly` put the exact minimiser in the place of the K steps.
-    solved_exactly: bool = False
-    #: What is known about a model that was loaded from a folder: data, classes, preset, metrics.
-    card: Mapping[str, Any] = MappingProxyType({})
+    if TYPE_CHECKING:  # the two arguments that every model takes by position
+        in_features: int = positional(kw_only=False)
+        out_features: int = positional(kw_only=False)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} writes an __init__: declare its settings as attributes, such as depth: int = us.setting(10, ...), and "
+                "make the parts in build(self)"
+            )
+        place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        widths = [inspect.Parameter(name, place, annotation="int") for name in ("in_features", "out_features")]
+        cls.__signature__ = inspect.Signature([*widths, *cls.schema.parameters()])
 
     def __init__(self, in_features: int, out_features: int, **settings: Any) -> None:
-        super().__init__()
-        for name in ("in_features", "out_features", "hidden", "depth"):
-            check_whole(name, {"in_features": in_features, "out_features": out_features, **settings}.get(name, 1))
-        if settings.get("depth", 1) > DEEPEST:
-            raise ValueError(
-                f"depth={settings['depth']}: a model takes at most {DEEPEST} layers, which take seconds even on a small graph; "
-                "solve the problem exactly instead (PPNP, or APPNP with --adjoint implicit)"
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = (
+            _check_whole(name, width) for name, width in (("in_features", in_features), ("out_features", out_features))
+        )
+        self.settings = self.schema.complete(settings)
+        self.build()
+        parts = vars(self)["_modules"]
+        if "propagation" not in parts:
+            raise TypeError(
+                f"{type(self).__name__}.build sets no propagation; write self.propagation = us.unroll(objective, algorithm, depth)"
             )
-        _check_choices(type(self), settings)
-        self.in_features, self.out_features, self.settings = in_features, out_features, settings
+        self.p_pre = parts.get("p_pre", Densify())
+        self.p_pos = parts.get("p_pos", nn.Identity())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.schema:
+            self.schema[name].__set__(self, value)
+        super().__setattr__(name, value)
+
+    def build(self) -> None:
+        """Make the parts from the settings: ``self.propagation``, and ``self.p_pre`` and ``self.p_pos`` where there is more than X."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no build(self), which makes self.p_pre, self.propagation, self.p_pos"
+        )
 
     @property
     def objective(self) -> Objective:
@@ -175,32 +226,11 @@ class Model(nn.Module):
         return f"{self.in_features} → {self.out_features}, minimises {self.objective}"
 
 
-def check_whole(name: str, value: Any) -> None:
-    """Raise one sentence when a count is no whole number of at least 1."""
+def _check_whole(name: str, value: Any) -> int:
     try:
-        fine = operator.index(value) >= 1 and not isinstance(value, bool)
-    except TypeError:
-        fine = False
-    if not fine:
-        raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
-
-
-def check_share(name: str, value: Any, positive: bool = False, below: bool = False) -> None:
-    """Raise one sentence when a share does not lie in [0, 1]."""
-    fine = isinstance(value, numbers.Real | Tensor) and 0 <= float(value) <= 1
-    if not fine or (positive and value == 0) or (below and value == 1):
-        raise ValueError(
-            f"{name}={value!r}: expected a number in {'(' if positive else '['}0, 1{')' if below else ']'}"
-        )
-
-
-def _check_choices(model: type[Model], settings: dict[str, Any]) -> None:
-    """Raise one sentence when a setting is not one of the choices that its default belongs to."""
-    for name, parameter in inspect.signature(model.__init__).parameters.items():
-        kind = type(parameter.default)
-        if issubclass(kind, Enum) and not isinstance(settings.get(name, parameter.default), kind):
-            known = ", ".join(f"{kind.__name__}.{choice.name}" for choice in kind)
-            raise TypeError(f"{name}={settings[name]!r}: expected one of {known}")
+        return Whole(1).accept(value)
+    except Mismatch:
+        raise InputError(name, value, Whole(1).expected) from None
 
 
 def check_features(x: Tensor | SparseFeatures) -> None:

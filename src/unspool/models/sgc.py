@@ -7,10 +7,12 @@ from enum import Enum
 from torch import nn
 
 from unspool.algorithm import GradientDescent
+from unspool.models import usual_settings as usual
 from unspool.models.model import Model
 from unspool.nn import Bias, Linear
 from unspool.nn.flatten import Densify
 from unspool.objective import Smoothness
+from unspool.settings import setting
 from unspool.unrolling import unroll
 
 
@@ -28,12 +30,6 @@ class SGC(Model):
     :math:`W = \prod_k T^{(k)}`. In the second reading, which is how it runs here, T = I and W belongs to p_pre or
     p_pos; all three give the same function.
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        depth: K, the number of hops.
-        bias: whether there is a b.
-        weights: ``Side.PRE`` multiplies first (few channels travel); with ``Side.POS``, ``model.propagation(x, graph)`` can be
-            computed once and ``model.p_pos`` trained alone, as the authors do.
 
     Example:
         >>> import torch, unspool as us
@@ -44,16 +40,19 @@ class SGC(Model):
         torch.Size([5, 3])
     """
 
+    title = "simplified graph convolution (Wu et al., 2019)"
     derivation = "K gradient steps of size 1/2 on ‖B H‖², with W in p_pre or p_pos (Proposition 3, second reading)"
 
-    def __init__(
-        self, in_features: int, out_features: int, *, depth: int = 2, bias: bool = True, weights: Side = Side.PRE
-    ) -> None:
-        super().__init__(in_features, out_features, depth=depth, bias=bias, weights=weights)
-        self.propagation = unroll(Smoothness(1.0), GradientDescent(step=0.5), depth)
-        if weights is Side.PRE:
-            self.p_pre = Linear(in_features, out_features, bias=False)
-            self.p_pos = Bias(out_features) if bias else nn.Identity()
+    depth: int = usual.depth(2)
+    bias: bool = setting(True, "whether there is a b")
+    weights: Side = setting(Side.PRE, "where W stands: before the hops (few channels travel) or after them")
+
+    def build(self) -> None:
+        """Make the parts."""
+        self.propagation = unroll(Smoothness(1.0), GradientDescent(step=0.5), self.depth)
+        if self.weights is Side.PRE:
+            self.p_pre = Linear(self.in_features, self.out_features, bias=False)
+            self.p_pos = Bias(self.out_features) if self.bias else nn.Identity()
         else:
             self.p_pre = Densify()
-            self.p_pos = Linear(in_features, out_features, bias)
+            self.p_pos = Linear(self.in_features, self.out_features, self.bias)

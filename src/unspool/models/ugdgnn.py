@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unspool.algorithm import GradientDescent
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input
+from unspool.models import usual_settings as usual
 from unspool.models.channels import Channels
 from unspool.models.convert import adopt, power_hops
 from unspool.models.hop_start import HopStart, hop_start
@@ -23,6 +24,7 @@ from unspool.nn.flatten import Densify
 from unspool.nn.linear import Start, begin
 from unspool.objective import Fidelity, Learnable, Objective, Relaxed, Smoothness
 from unspool.ops.polynomial import Basis, propagate
+from unspool.settings import setting
 from unspool.spectral.fit import Fit, fit_filter
 from unspool.unrolling import ReadBack, read_back_hops, unroll
 
@@ -56,19 +58,6 @@ class UGDGNN(Model):
     Contains SGC, APPNP, JKNet (linear sum) and GPRGNN: :meth:`from_model`; and every polynomial filter: :meth:`from_filter`.
     Memory does not grow with depth (with ``Masks.EACH_HOP`` it does, in training).
 
-    Args:
-        in_features, out_features: channels of the input and of the output.
-        hidden: width of the encoder.
-        depth: K, the number of hops.
-        dropout: rate on the input of every linear layer.
-        propagation_dropout: rate on the encoder's output, before the hops.
-        masks: whether all hops share one mask of it, or each has a fresh one.
-        channels: which features travel.
-        mixing: whether ξ is 1 − ζ or free.
-        layers: the paper's reduced form, or the K general layers it was reduced from.
-        bias: whether encoder and head have one.
-        basis: powers of A as in the paper; Chebyshev polynomials keep their digits at any depth.
-        start: how γ begins in the reduced form: ``HopStart.UNIFORM`` at 1/K, ``HopStart.PPR`` as GPRGNN with α = 0.1, and so on.
 
     Example:
         >>> import torch, unspool as us
@@ -79,58 +68,58 @@ class UGDGNN(Model):
         torch.Size([5, 3])
     """
 
+    title = "the paper's own model, unrolled gradient descent (Zhang and Zhao)"
     derivation = "K general gradient steps where the hop coefficients sum to I; otherwise followed by p_pos = their sum (Proposition 11)"
-    gained = ("propagation_dropout", "masks", "start")
 
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        *,
-        hidden: int = 64,
-        depth: int = 10,
-        dropout: float = 0.5,
-        propagation_dropout: float = 0.0,
-        masks: Masks = Masks.ONCE,
-        channels: Channels = Channels.CLASSES,
-        mixing: Mixing = Mixing.TIED,
-        layers: Layers = Layers.REDUCED,
-        bias: bool = True,
-        basis: Basis = Basis.POWERS,
-        start: HopStart = HopStart.UNIFORM,
-    ) -> None:
-        super().__init__(
-            in_features, out_features, hidden=hidden, depth=depth, dropout=dropout, propagation_dropout=propagation_dropout,
-            masks=masks, channels=channels, mixing=mixing, layers=layers, bias=bias, basis=basis, start=start,
-        )  # fmt: skip
-        held = masks is Masks.EACH_HOP
-        if held and layers is Layers.GENERAL:
+    hidden: int = usual.width("width of the encoder")
+    depth: int = usual.depth(10)
+    dropout: float = usual.dropout(meaning="rate on the input of every linear layer")
+    propagation_dropout: float = usual.dropout(0.0, "rate on the encoder's output, before the hops")
+    masks: Masks = setting(Masks.ONCE, "whether all hops share one mask of it, or each has a fresh one")
+    channels: Channels = setting(Channels.CLASSES, "which features travel")
+    mixing: Mixing = setting(Mixing.TIED, "whether ξ is 1 − ζ or free")
+    layers: Layers = setting(Layers.REDUCED, "the paper's reduced form, or the K general layers it was reduced from")
+    bias: bool = setting(True, "whether encoder and head have one")
+    basis: Basis = setting(
+        Basis.POWERS, "powers of A as in the paper; Chebyshev polynomials keep their digits at any depth"
+    )
+    start: HopStart = setting(
+        HopStart.UNIFORM, "how γ begins in the reduced form: at 1/K, as GPRGNN with α = 0.1 (ppr), and so on"
+    )
+
+    def build(self) -> None:
+        """Make the parts."""
+        held, general = self.masks is Masks.EACH_HOP, self.layers is Layers.GENERAL
+        if held and general:
             raise IncompatibleError(
                 "masks=Masks.EACH_HOP: the K steps of Layers.GENERAL have no hops to mask one by one; take Layers.REDUCED or Masks.ONCE"
             )
-        if start is not HopStart.UNIFORM and layers is Layers.GENERAL:
-            raise ValueError(f"start=HopStart.{start.name}: Layers.GENERAL has no γ to begin with; take Layers.REDUCED")
-        end: dict[str, Any] = {"after": propagation_dropout, "held": held}
-        width = out_features if channels is Channels.CLASSES else hidden
-        if channels is Channels.CLASSES:
-            self.p_pre = Perceptron([in_features, hidden, out_features], dropout, bias, Start.GLOROT, **end)
-            self.p_pos = nn.Identity()
+        if self.start is not HopStart.UNIFORM and general:
+            raise IncompatibleError(
+                f"start=HopStart.{self.start.name}: Layers.GENERAL has no γ to begin with; take Layers.REDUCED"
+            )
+        end: dict[str, Any] = {"after": self.propagation_dropout, "held": held}
+        width = self.out_features if self.channels is Channels.CLASSES else self.hidden
+        if self.channels is Channels.CLASSES:
+            widths = [self.in_features, self.hidden, self.out_features]
+            self.p_pre = Perceptron(widths, self.dropout, self.bias, Start.GLOROT, **end)
         else:
-            self.p_pre = Perceptron([in_features, hidden], dropout, bias, Start.GLOROT, open_end=False, **end)
-            self.p_pos = nn.Sequential(Dropout(dropout), Linear(hidden, out_features, bias))
-        if layers is Layers.REDUCED:
-            self.propagation = MixedHops(width, depth, mixing, basis, start)
-        else:
+            widths = [self.in_features, self.hidden]
+            self.p_pre = Perceptron(widths, self.dropout, self.bias, Start.GLOROT, open_end=False, **end)
+            self.p_pos = nn.Sequential(Dropout(self.dropout), Linear(self.hidden, self.out_features, self.bias))
+        if general:
             eta = Learnable(0.5, per_layer=True, name="η")
-            self.propagation = unroll(general_objective(width, depth), GradientDescent(step=eta), depth)
+            self.propagation = unroll(general_objective(width, self.depth), GradientDescent(step=eta), self.depth)
+        else:
+            self.propagation = MixedHops(width, self.depth, self.mixing, self.basis, self.start)
 
     @property
     def objective(self) -> Objective:
         """α‖H − X‖²_Tα + β‖BH‖²_Tβ, everything per layer."""
-        if self.settings["layers"] is Layers.GENERAL:
+        if self.layers is Layers.GENERAL:
             return self.propagation.objective  # type: ignore[return-value]
         width = self.propagation.weight.shape[-1]  # type: ignore[union-attr]
-        return general_objective(int(width), self.settings["depth"])
+        return general_objective(int(width), self.depth)
 
     @classmethod
     def from_model(cls, model: Any) -> UGDGNN:
