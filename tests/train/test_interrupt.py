@@ -8,7 +8,7 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
-from unspool.train.interrupt import deferred_interrupt
+from unspool.interrupt import deferred_interrupt
 
 
 @pytest.fixture(autouse=True)
@@ -24,24 +24,24 @@ def data():
     return datasets.contextual_sbm(nodes=90, classes=3, seed=1)
 
 
-def build(data):
-    return lambda: us.models.GCN(data.features.shape[1], 3, hidden=8)
+def made(epochs):
+    return train.Trial(us.models.GCN, {"hidden": 8}, train.TrainConfig(epochs=epochs))
 
 
 def test_ctrl_c_keeps_the_last_epoch_and_is_continued_from_there(data, tmp_path):
-    task, plan, file = train.Task.of(data), train.Plan(epochs=20), tmp_path / "run.pt"
-    expected = train.run_seed(build(data), 0, task, plan)[1]
+    trial, file = made(epochs=20), tmp_path / "run.pt"
+    expected = train.train_trial(trial, data)[1]
 
     def watch(now, best):
         if now.epoch == 7:
             os.kill(os.getpid(), signal.SIGINT)
 
-    cut = train.run_seed(build(data), 0, task, plan, watch=watch, snapshot=file)[1]
-    assert cut.reason == "interrupted"
+    cut = train.train_trial(trial, data, watch=watch, snapshot=file)[1]
+    assert cut.ending is train.Ending.INTERRUPTED
     assert len(cut.history) == 7
     assert file.is_file()  # although no ten seconds have passed
     seen = []
-    again = train.run_seed(build(data), 0, task, plan, watch=lambda now, best: seen.append(now.epoch), snapshot=file)[1]
+    again = train.train_trial(trial, data, watch=lambda now, best: seen.append(now.epoch), snapshot=file)[1]
     assert seen[0] == 8
     assert again.history == expected.history
 
@@ -57,10 +57,10 @@ def test_the_second_ctrl_c_raises_and_the_handler_comes_back():
 
 
 def test_a_snapshot_is_not_continued_with_fewer_epochs_than_it_holds(data, tmp_path):
-    task, file = train.Task.of(data), tmp_path / "run.pt"
-    train.run_seed(build(data), 0, task, train.Plan(epochs=6), snapshot=file)
+    file = tmp_path / "run.pt"
+    train.train_trial(made(epochs=6), data, snapshot=file)
     with pytest.raises(ValueError, match=r"holds 6 epochs already, more than epochs=4; give at least as many"):
-        train.run_seed(build(data), 0, task, train.Plan(epochs=4), snapshot=file)
+        train.train_trial(made(epochs=4), data, snapshot=file)
 
 
 def test_links_meet_fresh_pairs_in_training_and_the_same_ones_in_evaluation(data):
@@ -78,10 +78,12 @@ def test_links_meet_fresh_pairs_in_training_and_the_same_ones_in_evaluation(data
 
 
 def test_wrong_kinds_and_classes_are_named(data):
-    with pytest.raises(TypeError, match=r"precision='bfloat16': expected one of Precision.FULL, Precision.BFLOAT16"):
-        train.Plan(precision="bfloat16")
+    with pytest.raises(us.InputError) as caught:
+        train.TrainConfig(precision="bfloat16")
+    assert (caught.value.argument, caught.value.value) == ("precision", "bfloat16")
+    assert caught.value.expected == "one of Precision.FULL, Precision.BFLOAT16"
     with pytest.raises(ValueError, match="class 2 occurs, but the model has 2 outputs; build it with out_features=3"):
-        train.fit(us.models.GCN(data.features.shape[1], 2), train.Task.of(data), train.Plan(epochs=1))
+        train.fit(us.models.GCN(data.features.shape[1], 2), train.Task.of(data), train.TrainConfig(epochs=1))
 
 
 def test_a_loss_that_is_not_a_number_is_called_so(data):
@@ -89,15 +91,15 @@ def test_a_loss_that_is_not_a_number_is_called_so(data):
     parts = (data.features, data.graph, data.labels, split.train, split.valid, split.test)
     task = train.Task(*parts, lambda output, target: output.sum() * float("nan"))
     with pytest.raises(ValueError, match="the training loss is not finite in epoch 1"):
-        train.fit(build(data)(), task, train.Plan(epochs=3))
+        train.fit(us.models.GCN(data.features.shape[1], 3, hidden=8), task, train.TrainConfig(epochs=3))
 
 
 def test_seconds_of_all_pieces_count(data, tmp_path):
-    task, plan, file = train.Task.of(data), train.Plan(epochs=12), tmp_path / "run.pt"
+    trial, file = made(epochs=12), tmp_path / "run.pt"
 
     def watch(now, best):
         if now.epoch == 6:
             os.kill(os.getpid(), signal.SIGINT)
 
-    first = train.run_seed(build(data), 0, task, plan, watch=watch, snapshot=file)[1]
-    assert train.run_seed(build(data), 0, task, plan, snapshot=file)[1].seconds > first.seconds > 0
+    first = train.train_trial(trial, data, watch=watch, snapshot=file)[1]
+    assert train.train_trial(trial, data, snapshot=file)[1].seconds > first.seconds > 0

@@ -8,8 +8,8 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
+from unspool.train import TrainConfig, Trial, TrialLoader
 from unspool.train.loss import area_under_curve
-from unspool.train.plan import Plan
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +63,29 @@ def test_links_that_are_asked_for_are_not_in_the_graph(data):
 
 
 def test_links_are_learnt(data):
-    task = train.link_task(data, valid=0.1, test=0.2)
-    runs = train.repeat(lambda: us.models.GPRGNN(data.features.shape[1], 16, depth=4), task, Plan(epochs=60), seeds=2)
+    task, scores = train.link_task(data, valid=0.1, test=0.2), []
+    for seed in range(2):
+        with train.seeded(seed):
+            model = us.models.GPRGNN(data.features.shape[1], 16, depth=4)
+            scores.append(train.fit(model, task, TrainConfig(epochs=60)).best.test_score)
+    assert sum(scores) / 2 > 0.6
+
+
+def test_links_are_learnt_by_trials(data):
+    loader = TrialLoader(data, kind=train.TaskKind.LINKS)
+    runs = train.repeat(Trial(us.models.GCN, config=TrainConfig(epochs=60)), loader, seeds=2)
     assert runs.score_name == "AUC"
     assert runs.mean > 0.6
+
+
+def test_seeds_look_for_other_links(data):
+    loader = TrialLoader(data, kind=train.TaskKind.LINKS)
+    one, other = loader.task(seed=1), loader.task(seed=2)
+    assert not torch.equal(one.loss.pairs[one.test], other.loss.pairs[other.test])
+    for seed, task in ((1, one), (2, other)):
+        alone = train.link_task(data, seed=seed)
+        assert torch.equal(task.loss.pairs, alone.loss.pairs)
+        assert torch.equal(task.test, alone.test)
 
 
 def test_a_full_graph_has_no_links_to_stand_against():
@@ -96,7 +115,7 @@ def test_any_callable_is_a_loss(data):
     for task in (own, plain):
         torch.manual_seed(0)
         model = us.models.GCN(data.features.shape[1], 3, hidden=8)
-        histories.append(train.fit(model, task, Plan(epochs=8)).history)
+        histories.append(train.fit(model, task, TrainConfig(epochs=8)).history)
     assert [e.train_loss for e in histories[0]] == [e.train_loss for e in histories[1]]
     assert all(e.valid_score == -e.valid_loss for e in histories[0])
     assert len(split.train) in calls
@@ -111,7 +130,7 @@ def test_losses_that_are_none(data):
         train.Task(*parts, "mse")
     task = train.Task(*parts, lambda output, target: output)
     with pytest.raises(TypeError, match="the loss came to shape"):
-        train.fit(us.models.MLP(data.features.shape[1], 3), task, Plan(epochs=1))
+        train.fit(us.models.MLP(data.features.shape[1], 3), task, TrainConfig(epochs=1))
 
 
 def test_parts_that_cannot_be_scored_are_named(data):
@@ -139,14 +158,14 @@ OPTIMISERS = [
 def test_any_optimiser(data, optimiser):
     torch.manual_seed(0)
     model = us.models.GCN(data.features.shape[1], 3, hidden=8, dropout=0.0)
-    run = train.fit(model, train.Task.of(data), Plan(rate=0.05, decay=0.0, epochs=15, optimiser=optimiser))
+    run = train.fit(model, train.Task.of(data), TrainConfig(lr=0.05, weight_decay=0.0, epochs=15, optimiser=optimiser))
     assert run.history[-1].train_loss < run.history[0].train_loss
 
 
 def test_decay_that_an_optimiser_does_not_know_is_refused(data):
     model = us.models.GCN(data.features.shape[1], 3)
-    with pytest.raises(ValueError, match="LBFGS knows no weight decay; give decay=0"):
-        train.fit(model, train.Task.of(data), Plan(decay=1e-3, optimiser=torch.optim.LBFGS))
+    with pytest.raises(ValueError, match="LBFGS knows no weight decay; give weight_decay=0"):
+        train.fit(model, train.Task.of(data), TrainConfig(weight_decay=1e-3, optimiser=torch.optim.LBFGS))
 
 
 @pytest.mark.parametrize("kind", us.models.MODELS, ids=lambda kind: kind.__name__)
@@ -155,7 +174,7 @@ def test_bfloat16_learns_what_float32_learns(data, kind):
     for precision in train.Precision:
         torch.manual_seed(0)
         model = kind(data.features.shape[1], 3)
-        run = train.fit(model, train.Task.of(data), Plan(epochs=40, precision=precision))
+        run = train.fit(model, train.Task.of(data), TrainConfig(epochs=40, precision=precision))
         assert all(p.dtype == torch.float32 for p in model.parameters())
         scores.append(run.history[-1].train_loss)
     assert scores[0] != scores[1] or kind is us.models.SGC  # SGC's layers are sparse products, which stay in float32
@@ -163,28 +182,24 @@ def test_bfloat16_learns_what_float32_learns(data, kind):
 
 
 def test_a_seed_gives_the_same_run_alone_or_among_others(data):
-    task, plan = train.Task.of(data), Plan(epochs=6)
-
-    def build():
-        return us.models.APPNP(data.features.shape[1], 3, hidden=8)
-
+    trial = Trial(us.models.APPNP, {"hidden": 8}, TrainConfig(epochs=6), seed=1)
     torch.manual_seed(77)
     before = torch.get_rng_state()
-    together = train.repeat(build, task, plan, seeds=[4, 2, 9])
+    together = train.repeat(trial, data, seeds=[4, 2, 9])
     assert torch.equal(torch.get_rng_state(), before)
-    alone = train.repeat(build, task, plan, seeds=[2])
+    alone = train.repeat(trial, data, seeds=[2])
     assert together.runs[1].history == alone.runs[0].history
     assert together.mean == pytest.approx(sum(together.test) / 3)
     with pytest.raises(ValueError, match="no seeds"):
-        train.repeat(build, task, plan, seeds=0)
+        train.repeat(trial, data, seeds=0)
 
 
 class Noisy(torch.nn.Module):
     """A module that draws from torch's own generator, as users' modules do."""
 
-    def __init__(self, width):
+    def __init__(self, in_features, out_features):
         super().__init__()
-        self.linear = torch.nn.Linear(width, 3)
+        self.linear = torch.nn.Linear(in_features, out_features)
 
     def forward(self, x, graph):
         return self.linear(torch.nn.functional.dropout(graph @ x, 0.5, self.training))
@@ -195,48 +210,62 @@ class CutOff(BaseException):
 
 
 def test_modules_with_torchs_own_dropout_continue_to_the_same_numbers(data, tmp_path):
-    task, plan = train.Task.of(data), Plan(epochs=10)
-
-    def build():
-        return Noisy(data.features.shape[1])
-
-    expected = train.run_seed(build, 3, task, plan)[1]
+    trial = Trial(Noisy, config=TrainConfig(epochs=10), seed=3)
+    expected = train.train_trial(trial, data)[1]
 
     def watch(now, best):
         if now.epoch == 4:
             raise CutOff
 
     with pytest.raises(CutOff):
-        train.run_seed(build, 3, task, plan, watch=watch, snapshot=tmp_path / "run.pt", every=0.0)
-    assert train.run_seed(build, 3, task, plan, snapshot=tmp_path / "run.pt")[1].history == expected.history
+        train.train_trial(trial, data, watch=watch, snapshot=tmp_path / "run.pt", snapshot_every=0.0)
+    assert train.train_trial(trial, data, snapshot=tmp_path / "run.pt")[1].history == expected.history
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
-    [({"rate": 0.02}, "began with rate 0.01, not 0.02"), ({"decay": 0.1}, "began with decay 0.0005, not 0.1")],
+    [
+        ({"lr": 0.02}, "began with lr 0.01, not 0.02"),
+        ({"weight_decay": 0.1}, "began with weight_decay 0.0005, not 0.1"),
+        ({"monitor": train.Monitor.LAST_EPOCH}, "began with monitor valid_loss, not last_epoch"),
+        ({"optimiser": torch.optim.SGD}, "began with optimiser Adam, not SGD"),
+        ({"precision": train.Precision.BFLOAT16}, "began with precision full, not bfloat16"),
+        ({"patience": 7}, "began with patience 100, not 7"),
+    ],
 )
-def test_a_snapshot_is_not_continued_under_another_plan(data, tmp_path, change, sentence):
+def test_a_snapshot_is_not_continued_under_another_configuration(data, tmp_path, change, sentence):
     task, file = train.Task.of(data), tmp_path / "run.pt"
     model = us.models.GCN(data.features.shape[1], 3, hidden=4)
-    train.fit(model, task, Plan(epochs=2), snapshot=file)
+    train.fit(model, task, TrainConfig(epochs=2), snapshot=file)
     with pytest.raises(ValueError, match=sentence):
-        train.fit(model, task, Plan(epochs=4, **change), snapshot=file)
+        train.fit(model, task, TrainConfig(epochs=4, **change), snapshot=file)
     other = data.with_split(lambda d: datasets.splits.random(d.labels, seed=5))
     with pytest.raises(ValueError, match="began on other data"):
-        train.fit(model, train.Task.of(other), Plan(epochs=4), snapshot=file)
-    assert len(train.fit(model, task, Plan(epochs=4), snapshot=file).history) == 4  # more epochs are welcome
+        train.fit(model, train.Task.of(other), TrainConfig(epochs=4), snapshot=file)
+    assert len(train.fit(model, task, TrainConfig(epochs=4), snapshot=file).history) == 4  # more epochs are welcome
 
 
 def test_the_exact_lower_level_trains(data):
     """APPNP solved exactly is PPNP: the same runs from the same weights."""
-    task, plan = train.Task.of(data), Plan(epochs=10)
-    builds = (
-        lambda: us.models.APPNP(data.features.shape[1], 3, hidden=8).solve_exactly(),
-        lambda: us.models.PPNP(data.features.shape[1], 3, hidden=8),
+    config = TrainConfig(epochs=10)
+    trials = (
+        Trial(us.models.APPNP, {"hidden": 8}, config.replace(lower_level=train.LowerLevel.EXACT)),
+        Trial(us.models.PPNP, {"hidden": 8}, config),
     )
-    histories = [train.run_seed(build, 0, task, plan)[1].history for build in builds]
+    assert trials[0].build(4, 3).solved_exactly
+    histories = [train.train_trial(trial, data)[1].history for trial in trials]
     for a, b in zip(*histories, strict=True):
         assert a.train_loss == pytest.approx(b.train_loss, rel=1e-4)
+
+
+def test_what_cannot_be_solved_exactly_says_so():
+    exact = TrainConfig(lower_level=train.LowerLevel.EXACT)
+    with pytest.raises(us.IncompatibleError, match="GPRGNN cannot be solved exactly"):
+        Trial(us.models.GPRGNN, config=exact).build(4, 3)
+    with pytest.raises(
+        us.IncompatibleError, match=r"Noisy cannot be solved exactly: it is not an unspool\.models\.Model"
+    ):
+        Trial(Noisy, config=exact).build(4, 3)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e30])
@@ -249,16 +278,16 @@ def test_equal_numbers_have_no_r2(data, value):
     assert bool(train.Regression().score(torch.randn(7, 1), torch.full((7, 1), value)).isnan())
 
 
-@pytest.mark.parametrize("select", list(train.Select))
-def test_where_the_validation_score_is_not_defined_the_loss_chooses(data, select):
+@pytest.mark.parametrize("monitor", list(train.Monitor))
+def test_where_the_validation_score_is_not_defined_the_loss_chooses(data, monitor):
     split, number = data.split, torch.randn(data.nodes, 1)
     number[split.valid] = 0.5
     task = train.Task(data.features, data.graph, number, split.train, split.valid, split.test, train.Regression())
     model = us.models.MLP(data.features.shape[1], 1, hidden=4)
-    run = train.fit(model, task, train.Plan(epochs=12, rate=0.05, select=select))
+    run = train.fit(model, task, train.TrainConfig(epochs=12, lr=0.05, monitor=monitor))
     assert all(math.isnan(epoch.valid_score) for epoch in run.history)
     least = min(run.history, key=lambda epoch: epoch.valid_loss)
-    assert run.best == (run.history[-1] if select is train.Select.LAST else least)
+    assert run.best == (run.history[-1] if monitor is train.Monitor.LAST_EPOCH else least)
 
 
 def test_one_class_alone_is_not_learnt(data):

@@ -5,7 +5,7 @@ import torch
 
 import unspool as us
 from unspool import datasets, study, train
-from unspool.study import Provider, Trial
+from unspool.train import TrialLoader
 from unspool.train.scaling import Scaling
 
 
@@ -37,9 +37,9 @@ def test_the_training_nodes_of_this_split_alone_decide(data, seed):
 
 @pytest.mark.parametrize("normalise", [False, True])
 def test_every_trial_of_a_study_has_the_task_of_its_own_split(data, normalise):
-    provide = Provider(data)
+    loader = TrialLoader(data)
     for seed in range(4):
-        found = provide.task(Trial(us.models.MLP, seed=seed, normalise_rows=normalise))
+        found = loader.task(seed, normalise)
         alone = train.Task.of(data.with_split(datasets.splits.repetition(data, seed)))
         assert torch.equal(found.target.nan_to_num(), alone.target.nan_to_num())
         assert torch.equal(found.train, alone.train)
@@ -61,11 +61,11 @@ def test_a_task_is_scaled_once_and_keeps_its_scale_on_the_way(data):
 
 def test_trials_of_different_splits_are_stacked_and_each_is_what_it_is_alone(data):
     one = datasets.from_tensors(data.edge_index, data.features, targets=data.targets[:, :1])
-    space = study.grid(us.models.GCN, seed=range(3), hidden=8, epochs=12, preset="default")
+    space = study.grid(us.models.GCN, seed=range(3), hidden=8, epochs=12)
     rows = study.run(space, one, device="cpu").rows
     for row in rows:
         alone = study.run(
-            study.grid(us.models.GCN, seed=row.described["seed"], hidden=8, epochs=12, preset="default"),
+            study.grid(us.models.GCN, seed=row.trial["seed"], hidden=8, epochs=12),
             one,
             device="cpu",
         )

@@ -7,7 +7,7 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
-from unspool.study import Trial
+from unspool.train import TaskKind, Trial, TrialLoader
 
 THREADS, RUNS = 8, 24
 
@@ -20,30 +20,29 @@ def data():
 class Drawing(torch.nn.Module):
     """A module of a user's own, which draws from torch's generator in every epoch."""
 
-    def __init__(self, features):
+    def __init__(self, in_features, out_features):
         super().__init__()
-        self.inner, self.dropout = us.models.SGC(features, 3), torch.nn.Dropout(0.5)
+        self.inner, self.dropout = us.models.SGC(in_features, out_features), torch.nn.Dropout(0.5)
 
     def forward(self, x, graph):
         return self.inner(self.dropout(x), graph)
 
 
-def build(data, kind):
-    features = data.features.shape[1]
-    return {
-        "ours": lambda: us.models.GCN(features, 3, hidden=8, dropout=0.5),
-        "links": lambda: us.models.GCN(features, 4, hidden=8),
-        "own": lambda: Drawing(features),
-    }[kind]
+KINDS = {
+    "ours": (us.models.GCN, {"hidden": 8, "dropout": 0.5}, None),
+    "links": (us.models.GCN, {"hidden": 8}, TaskKind.LINKS),
+    "own": (Drawing, {}, None),
+}
 
 
-@pytest.mark.parametrize("kind", ["ours", "links", "own"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_runs_in_threads_are_the_runs_alone(data, kind):
-    task = train.link_task(data) if kind == "links" else train.Task.of(data)
+    model, settings, task = KINDS[kind]
+    loader, trial = TrialLoader(data, kind=task), Trial(model, settings, train.TrainConfig(epochs=4))
 
     def one(seed):
-        model, run = train.run_seed(build(data, kind), seed % 4, task, train.Plan(epochs=4))
-        return [value.tolist() for value in model.state_dict().values()], run.history
+        made, run = train.train_trial(trial.with_seed(seed % 4), loader)
+        return [value.tolist() for value in made.state_dict().values()], run.history
 
     alone = [one(seed) for seed in range(4)]
     before = torch.get_rng_state()

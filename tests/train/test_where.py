@@ -1,6 +1,7 @@
 """One rule for device and threads, whichever door one comes in by."""
 
 import json
+import sys
 
 import pytest
 import torch
@@ -8,11 +9,17 @@ from click.testing import CliRunner
 
 import unspool as us
 from unspool import datasets, study, train
-from unspool.cli.main import cli
+from unspool.device import device_for
 from unspool.estimator import NodeClassifier
 from unspool.train import epochs
-from unspool.train.device import device_for
 from unspool.train.threads import SMALL, asked_threads, threads_for, use_threads
+
+
+@pytest.fixture
+def cli():
+    from unspool.cli.main import cli
+
+    return cli
 
 
 def test_a_gpu_is_taken_where_there_is_one_and_nothing_is_said(monkeypatch):
@@ -22,21 +29,20 @@ def test_a_gpu_is_taken_where_there_is_one_and_nothing_is_said(monkeypatch):
         assert device_for("cpu") == "cpu"
 
 
-def test_every_door_asks_the_same_rule():
-    said = {command: _device_option(command) for command in (("train",), ("study", "run"), ("predict",))}
+def test_every_door_asks_the_same_rule(cli):
+    said = {command: _device_option(cli, command) for command in (("train",), ("study", "run"), ("predict",))}
     assert set(said.values()) == {None}
     assert NodeClassifier().device is None
 
 
-def _device_option(names):
-    command = cli
+def _device_option(command, names):
     for name in names:
         command = command.commands[name]
     (option,) = [p for p in command.params if p.name == "device"]
     return option.default if isinstance(option.default, str) else None
 
 
-def test_the_command_prints_where_it_trains(tmp_path):
+def test_the_command_prints_where_it_trains(cli, tmp_path):
     typed = ["train", "SGC", "--dataset", "contextual_sbm", "--epochs", "2", "--no-report", "--threads", "2"]
     done = CliRunner().invoke(cli, [*typed, "--device", "cpu", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
@@ -58,7 +64,7 @@ def test_fit_and_studies_train_with_the_number_asked_for(monkeypatch):
     seen, whole = [], epochs.Epochs.__call__
     monkeypatch.setattr(epochs.Epochs, "__call__", lambda self: (seen.append(torch.get_num_threads()), whole(self))[1])
     with use_threads(2):
-        train.run_seed(lambda: us.models.SGC(data.features.shape[1], 2), 0, train.Task.of(data), train.Plan(epochs=1))
+        train.train_trial(train.Trial(us.models.SGC, config=train.TrainConfig(epochs=1)), data)
     study.run(study.grid(us.models.SGC, seed=0, epochs=1), data, device="cpu", threads=2)
     study.run(study.grid(us.models.SGC, seed=0, epochs=1), data, device="cpu")
     assert (seen[:-1], seen[-1]) == ([2] * (len(seen) - 1), 1)
@@ -71,32 +77,37 @@ def test_numbers_do_not_depend_on_the_number_of_threads(model):
     found = []
     for count in (1, 2, 3):
         with use_threads(count):
-            made = lambda: model(data.features.shape[1], 3, hidden=32)  # noqa: E731
-            found.append(train.run_seed(made, 0, train.Task.of(data), train.Plan(epochs=10))[1].best)
+            trial = train.Trial(model, {"hidden": 32}, train.TrainConfig(epochs=10))
+            found.append(train.train_trial(trial, data)[1].best)
     for other in found[1:]:
         assert other.epoch == found[0].epoch
         assert other.valid_loss == pytest.approx(found[0].valid_loss, rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", [train.CrossEntropy(), train.Binary(), train.Ranking(), train.Regression()])
-def test_shares_are_shown_in_per_cent_everywhere(loss):
-    from unspool.cli.study import answers
+def test_shares_are_shown_in_per_cent_everywhere(cli, loss):
     from unspool.report.score import Score
-    from unspool.study.results.export import spread
+    from unspool.study.results.exporting import spread
     from unspool.train.loss import SHARES
 
     share = loss.score_name in SHARES
     assert share is not isinstance(loss, train.Regression)
     assert ("%" in spread(0.81, 0.01, loss.score_name)) is share
     assert (Score(loss.score_name, percent=share).unit == " %") is share
-    assert answers.SHARES is SHARES
+    doors = {
+        name: vars(module)["SHARES"]
+        for name, module in sys.modules.items()
+        if name.startswith("unspool.") and "SHARES" in vars(module)
+    }
+    assert {name.split(".")[1] for name in doors} >= {"cli", "report", "study", "train"}
+    assert all(one is SHARES for one in doors.values())
 
 
-def test_spectrum_in_json_and_the_demo_need_nothing_to_draw_with(tmp_path, monkeypatch):
+def test_spectrum_in_json_and_the_demo_need_nothing_to_draw_with(cli, tmp_path, monkeypatch):
     from unspool.cli import demo, spectrum
-    from unspool.models.folder import save_folder
+    from unspool.models.pretrained import save_pretrained
 
-    save_folder(us.models.APPNP(4, 2), tmp_path / "model")
+    save_pretrained(us.models.APPNP(4, 2), tmp_path / "model")
     for module in (demo, spectrum):
         monkeypatch.setattr(module, "can_draw", lambda: False)
     out = tmp_path / "h.png"

@@ -1,25 +1,29 @@
-"""Bilevel training of one or many seeds: the upper loss, which epoch counts, when to stop, and how to come back.
+"""Bilevel training: one trial or many seeds, the upper loss, which epoch counts, when to stop, and how to come back.
 
->>> import torch, unspool as us
+>>> import unspool as us
 >>> from unspool import datasets, train
 >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
->>> torch.manual_seed(0)
-<torch._C.Generator object at ...>
->>> model = us.models.GCN(data.features.shape[1], 2, hidden=8)
->>> run = train.fit(model, train.Task.of(data), train.Plan(rate=0.01, epochs=20))
+>>> trial = train.Trial(us.models.GCN, {"hidden": 8}, train.TrainConfig(lr=0.01, epochs=20), seed=0)
+>>> model, run = train.train_trial(trial, data)
 >>> len(run.history), run.best.epoch <= 20
 (20, True)
 """
 
-from unspool.train.fit import Diverged, Run, fit
+from unspool.train.config import LowerLevel, Monitor, Precision, Stop, TrainConfig
+from unspool.train.fitting import Diverged, Run, fit
 from unspool.train.links import link_task
+from unspool.train.loader import DataRecord, PreparedTrial, TrialLoader
 from unspool.train.loss import Binary, CrossEntropy, Link, Loss, Own, Ranking, Regression
-from unspool.train.plan import Plan, Precision, Select, Stop
-from unspool.train.record import Epoch
-from unspool.train.repeat import Runs, repeat, run_seed
+from unspool.train.preset import DEFAULT, Preset
+from unspool.train.record import Ending, Epoch, Result
+from unspool.train.seeding import seeded
 from unspool.train.task import Task
+from unspool.train.task_kind import TaskKind
+from unspool.train.training import Runs, repeat, train_trial
+from unspool.train.trial import Trial
 
 __all__ = [
-    "Binary", "CrossEntropy", "Diverged", "Epoch", "Link", "Loss", "Own", "Plan", "Precision", "Ranking", "Regression", "Run", "Runs",
-    "Select", "Stop", "Task", "fit", "link_task", "repeat", "run_seed",
+    "DEFAULT", "Binary", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "Loss", "LowerLevel", "Monitor", "Own", "Precision", "PreparedTrial",
+    "Preset", "Ranking", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TrainConfig", "Trial", "TrialLoader", "fit",
+    "link_task", "repeat", "seeded", "train_trial",
 ]  # fmt: skip

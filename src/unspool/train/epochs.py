@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
-from unspool.train.plan import Plan, Precision
+from unspool.train.config import Precision, TrainConfig
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
 
@@ -28,11 +29,11 @@ class Epochs:
     whether a step has been taken.
 
     Args:
-        model, optimiser, task, plan: as in :func:`unspool.train.fit`.
+        model, optimiser, task, config: as in :func:`unspool.train.fit`.
     """
 
-    def __init__(self, model: nn.Module, optimiser: Any, task: Task, plan: Plan) -> None:
-        self.model, self.optimiser, self.task, self.plan = model, optimiser, task, plan
+    def __init__(self, model: nn.Module, optimiser: Any, task: Task, config: TrainConfig) -> None:
+        self.model, self.optimiser, self.task, self.config = model, optimiser, task, config
         self.device = task.target.device
         self.captured = False
         self.stepped = False
@@ -90,7 +91,7 @@ class Epochs:
         return self.task.loss.loss(found, target).double(), self.task.loss.score(found, target).double()
 
     def _output(self) -> Tensor:
-        if self.plan.precision is Precision.FULL:
+        if self.config.precision is Precision.FULL:
             return self.model(self.task.x, self.task.graph)
         with torch.autocast(self.device.type, dtype=torch.bfloat16):
             output: Tensor = self.model(self.task.x, self.task.graph)
@@ -165,21 +166,23 @@ def few_threads(task: Task) -> Generator[None]:
             torch.set_num_threads(before)
 
 
-def make_optimiser(plan: Plan, model: nn.Module) -> Any:
-    """The plan's optimiser over the model's parameters, fused where it is Adam and ready for CUDA graphs where it can be."""
-    groups = plan.groups(model)
-    if plan.optimiser is torch.optim.Adam and all(p.device.type in ("cpu", "cuda") for p in model.parameters()):
-        return Adam(groups, lr=plan.rate)
-    knows = inspect.signature(plan.optimiser).parameters
+def make_optimiser(config: TrainConfig, model: nn.Module) -> Any:
+    """The configured optimiser over the model's parameters, fused where it is Adam and ready for CUDA graphs where it can be."""
+    groups = config.parameter_groups(model)
+    if config.optimiser is torch.optim.Adam and all(p.device.type in ("cpu", "cuda") for p in model.parameters()):
+        return Adam(groups, lr=config.lr)
+    knows = inspect.signature(config.optimiser).parameters
     devices = {p.device.type for group in groups for p in group["params"]}
     options: dict[str, Any] = {}
     if "capturable" in knows and devices == {"cuda"}:
         options["capturable"] = True
     if "fused" in knows and devices <= {"cuda", "cpu"}:
         options["fused"] = True
-    made = plan.optimiser(groups, lr=plan.rate, **options)
+    made = config.optimiser(groups, lr=config.lr, **options)
     if "weight_decay" not in made.defaults and any(group["weight_decay"] for group in groups):
-        raise ValueError(f"{type(made).__name__} knows no weight decay; give decay=0, or another optimiser")
+        raise IncompatibleError(
+            f"{type(made).__name__} knows no weight decay; give {mention('weight_decay', 0)}, or another optimiser"
+        )
     return made
 
 

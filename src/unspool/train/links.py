@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import InputError
 from unspool.graph import Graph
 from unspool.train.loss import Link
 from unspool.train.task import Task
@@ -33,7 +34,7 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
         >>> from unspool import datasets, train
         >>> task = train.link_task(datasets.contextual_sbm(nodes=80, classes=2, seed=0), valid=0.1, test=0.2)
         >>> model = us.models.GPRGNN(task.x.shape[1], 8)  # h_u · h_v decides
-        >>> train.fit(model, task, train.Plan(epochs=3)).best.valid_score > 0
+        >>> train.fit(model, task, train.TrainConfig(epochs=3)).best.valid_score > 0
         True
     """
     for name, share in (("valid", valid), ("test", test)):
@@ -42,8 +43,11 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
                 f"{name}={share}: shares of the links lie between 0 and 1, and some must stay for training"
             )
     if getattr(data, "directed", False):
-        raise ValueError(
-            f"{data.name} is directed, but hᵤ · hᵥ says the same of both directions of a link; make the data without directed=True"
+        raise InputError(
+            "directed",
+            True,
+            f"links without a direction: hᵤ · hᵥ says the same of both, and {data.name} is directed",
+            "leave it out",
         )
     links, weight = _once(data.edge_index.cpu(), getattr(data, "edge_weight", None), data.nodes)
     counts = [round(valid * links.shape[0]), round(test * links.shape[0])]

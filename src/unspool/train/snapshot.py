@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from torch import Tensor, nn
 from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.train.record import Epoch
 
-FORMAT = 3
+FORMAT = 4
+#: What a run belongs to: its configuration, the settings of its model, its task.
+About = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(eq=False)
@@ -58,11 +61,11 @@ class Snapshot:
         self._spare = old
 
 
-def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any, about: dict[str, Any]) -> None:
+def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any, about: About) -> None:
     """Save a run; the file appears under its name only when it is complete."""
     content = {
         "format": FORMAT,
-        "about": about,
+        "about": {part: dict(held) for part, held in about.items()},
         "random": _random_state(model),
         "history": [e.to_list() for e in state.history],
         "best": state.kept[0],
@@ -75,8 +78,8 @@ def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any
     write_sealed(path, lambda file: torch.save(content, file))
 
 
-def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str, Any]) -> Snapshot:
-    """Continue a run, or begin one where there is no file yet; a run under another plan or on other data is refused."""
+def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About) -> Snapshot:
+    """Continue a run, or begin one where there is no file yet; a run under another config or on other data is refused."""
     if not path.exists():
         return Snapshot.fresh()
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
@@ -89,12 +92,12 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: dict[str,
         raise _useless(path, str(problem)) from None
     except Exception as problem:
         raise _useless(path, type(problem).__name__) from None
-    for name, value in about.items():
-        if name.startswith("the model's ") and name not in began:
-            continue  # a setting that came after the snapshot
-        if began.get(name) != value:
-            what = "on other data" if name == "task" else f"with {name} {began.get(name)}, not {value}"
-            raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start anew")
+    for part, names in about.items():
+        for name, value in names.items():
+            there = began.get(part, {}).get(name)
+            if there != value:
+                what = "on other data" if part == "task" else f"with {name} {there}, not {value}"
+                raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start anew")
     try:
         model.load_state_dict(content["model"])
         optimiser.load_state_dict(content["optimiser"])

@@ -1,0 +1,196 @@
+"""Training one model: epochs, selection, stopping, snapshots."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unspool.errors import IncompatibleError, InputError, mention
+from unspool.interrupt import deferred_interrupt
+from unspool.settings import Schema
+from unspool.settings.kinds import Anything
+from unspool.train.config import TrainConfig
+from unspool.train.epochs import Epochs, few_threads, make_optimiser
+from unspool.train.record import Ending, Epoch, Result
+from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
+from unspool.train.task import Task
+from unspool.train.trial import looks
+
+
+class Diverged(IncompatibleError):
+    """The loss became NaN or infinite; the message names the epoch and the likely cause."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished (or interrupted) training run; the model holds the best weights.
+
+    Attributes:
+        best: the epoch that was selected.
+        history: all epochs.
+        ending: why it ended.
+        seconds: how long it trained, all pieces of a run that was cut off together.
+    """
+
+    best: Epoch
+    history: tuple[Epoch, ...]
+    ending: Ending
+    seconds: float
+
+    @property
+    def result(self) -> Result:
+        """The numbers of the selected epoch, as studies keep them."""
+        best = self.best
+        return Result(
+            best.epoch, len(self.history), best.train_loss, best.valid_loss, best.valid_score, best.test_score, self.ending, self.seconds
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return (
+            f"epoch {self.best.epoch} of {len(self.history)} ({self.ending.value}): validation loss {self.best.valid_loss:.4f}, "
+            f"score {self.best.valid_score:.4f}, test {self.best.test_score:.4f}"
+        )
+
+
+def fit(
+    model: nn.Module,
+    task: Task,
+    config: TrainConfig,
+    *,
+    watch: Callable[[Epoch, Epoch], None] | None = None,
+    snapshot: Path | None = None,
+    snapshot_every: float = 10.0,
+    restart: bool = False,
+) -> Run:
+    """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
+
+    On a GPU the epoch runs as one CUDA graph. On the CPU, graphs of a few thousand nodes are trained with one thread (see
+    :func:`~unspool.train.epochs.few_threads`).
+
+    Args:
+        model: called as ``model(x, graph)``.
+        task: data and upper loss.
+        config: rates, epochs, selection and stopping.
+        watch: called after each epoch with it and the best so far.
+        snapshot: a file that the run is saved to now and then, and continued from if it is there; a run that was cut off
+            and continued ends with the same numbers as one that was not.
+        snapshot_every: seconds between snapshots.
+        restart: begin at the first epoch although there is a snapshot, which stays until the first of this run is written.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> from unspool import datasets, train
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> model = us.models.MLP(data.features.shape[1], 2)
+        >>> train.fit(model, train.Task.of(data), train.TrainConfig(epochs=3)).best.epoch in (1, 2, 3)
+        True
+    """
+    _check(model, task, config, snapshot_every)
+    optimiser = make_optimiser(config, model)
+    about = {} if snapshot is None else _about(model, task, config)
+    state = Snapshot.fresh() if snapshot is None or restart else read_snapshot(snapshot, model, optimiser, about)
+    if len(state.history) > config.epochs:
+        raise IncompatibleError(
+            f"{snapshot} holds {len(state.history)} epochs already, more than {mention('epochs', config.epochs)}; give at least as many, "
+            "or remove it"
+        )
+    epochs = Epochs(model, optimiser, task, config)
+    saved, ending = time.monotonic(), Ending.ALL_EPOCHS
+    began = saved - state.seconds
+    whole = True
+    try:
+        with few_threads(task), deferred_interrupt() as interrupt:
+            while len(state.history) < config.epochs and not state.ended:
+                best = _advance(epochs, state)
+                state.ended = config.ended(state.history, best)
+                if watch is not None:
+                    watch(state.history[-1], best)
+                state.seconds = time.monotonic() - began
+                if snapshot is not None and time.monotonic() - saved >= snapshot_every:
+                    write_snapshot(snapshot, state, model, optimiser, about)
+                    saved = time.monotonic()
+                if interrupt.asked:
+                    ending = Ending.INTERRUPTED
+                    break
+    except KeyboardInterrupt:
+        if state.best is None:
+            raise
+        ending, whole = Ending.INTERRUPTED, False
+    if state.ended:
+        ending = Ending.STOPPED
+    # Trap: an exception may have come between the step and its record; the last snapshot is whole, the present moment may not be.
+    if snapshot is not None and whole:
+        write_snapshot(snapshot, state, model, optimiser, about)
+    assert state.best is not None
+    model.load_state_dict(state.kept[1])
+    model.eval()
+    return Run(state.best, tuple(state.history), ending, state.seconds)
+
+
+def _check(model: nn.Module, task: Any, config: Any, snapshot_every: float) -> None:
+    if not isinstance(task, Task):
+        raise TypeError(f"{type(task).__name__} is not a task: give train.Task.of(data)")
+    if not isinstance(config, TrainConfig):
+        raise InputError("config", config, "a TrainConfig, such as train.TrainConfig(lr=0.02)")
+    if task.target.device != (found := _device(model, task)):
+        raise ValueError(f"the model is on {found}, the task on {task.target.device}: call task.to({str(found)!r})")
+    if not 0 <= snapshot_every < math.inf:
+        raise InputError("snapshot_every", snapshot_every, "a finite number of seconds of at least 0")
+
+
+def _about(model: nn.Module, task: Task, config: TrainConfig) -> dict[str, dict[str, Any]]:
+    """What a snapshot belongs to: the number of epochs may grow without changing the course of a run."""
+    # A module of one's own may mean anything by these names.
+    settings, schema = getattr(model, "settings", None), getattr(model, "schema", None)
+    held = settings.items() if isinstance(settings, Mapping) else ()
+    return {
+        "config": {name: value for name, value in config.to_plain().items() if name != "epochs"},
+        "settings": {name: _shown(schema, name, value) for name, value in held},
+        "task": {"task": task.digest},
+    }
+
+
+def _shown(schema: Any, name: str, value: Any) -> str:
+    declared = schema[name] if isinstance(schema, Schema) and name in schema else None
+    return looks(value) if declared is None or isinstance(declared.kind, Anything) else declared.shown(value)
+
+
+def _advance(epochs: Epochs, state: Snapshot) -> Epoch:
+    """One epoch, its record, and its weights if it is the best so far; gives the best so far."""
+    number = len(state.history) + 1
+    try:
+        now = Epoch(number, *epochs())
+    except ValueError as problem:
+        if not epochs.stepped:
+            raise
+        # What is wrong inside the model now was right before a step was taken.
+        raise _diverged("signals inside the model are not finite", number, epochs.config) from problem
+    if not math.isfinite(now.train_loss):
+        raise _diverged("the training loss is not finite", number, epochs.config)
+    if not math.isfinite(now.valid_loss):
+        raise _diverged("the validation loss is not finite", number, epochs.config)
+    state.history.append(now)
+    best = state.best
+    if best is None or epochs.config.better(now, best):
+        state.keep(epochs.model)
+        return now
+    return best
+
+
+def _diverged(what: str, epoch: int, config: TrainConfig) -> Diverged:
+    return Diverged(
+        f"{what} in epoch {epoch}: the learning rate {config.lr:g} is probably too large (or a feature is huge); lower it or "
+        "scale the features"
+    )
+
+
+def _device(model: nn.Module, task: Task) -> torch.device:
+    """Where the model lives: that of its parameters, the task's own if it has none."""
+    return next((p.device for p in model.parameters()), task.target.device)

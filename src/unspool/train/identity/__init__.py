@@ -1,0 +1,99 @@
+"""When two trials are the same: a mark of all code that decides a number, and of nothing else.
+
+The key of a trial (:meth:`~unspool.train.trial.Trial.key`) is a hash of its data's fingerprint, its model's name, settings, config, seed, and
+of the mark that :func:`code_of` gives:
+
+- **our own code** is one number, :data:`NUMERICS`, which we raise when a change of ours changes numbers;
+- **the user's code** is everything that the model reaches: its class and its bases, the terms, algorithms, functions and classes that
+  their methods name, and the values of the constants that these read, in the same file and in other modules of the user's. Instructions
+  count as Python runs them; comments, docstrings, layout, annotations of functions, names of modules and folders do not;
+- **what the model is built of**: it is built twice on a stand-in of 4 features and 2 outputs, and all parts are looked at, whatever they were
+  made by. Values of tensors count where both builds agree, as those that a file or a formula gives do; the others come from the seed. A model that
+  cannot be built on the stand-in is known by its code alone;
+- **packages** count by name and version, those that this package stands on (torch, numpy, scipy) and Python's own library by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unspool.train.identity.home import foreign, named
+from unspool.train.identity.walk import digest, look
+
+__all__ = ["NUMERICS", "code_of", "digest", "foreign", "named"]
+
+#: The version of our own numbers. Raise it by one in the commit after which any trial of ours gives other numbers than before, be it
+#: kernels, models, losses, splits, or the way training goes: results of before are then kept beside those of after, and never taken for them.
+NUMERICS = 3
+
+
+def code_of(things: Mapping[str, Any], build: Callable[[], nn.Module]) -> str:
+    """The mark of all code that decides what a trial computes: one number for ours, and a digest of the user's own, if there is any.
+
+    Args:
+        things: by name, what the code is of: the class of the model, objects among its settings, the optimiser.
+        build: makes the model on a small stand-in.
+
+    Example:
+        >>> import unspool as us
+        >>> code_of({"model": us.models.GCN}, lambda: us.models.GCN(4, 2)) == str(NUMERICS)
+        True
+        >>> Mine = type("Mine", (nn.Linear,), {"__module__": "my_models"})
+        >>> mark = code_of({"model": Mine}, lambda: Mine(4, 2))
+        >>> Mine.gain = 2.0
+        >>> mark.startswith(f"{NUMERICS}."), mark == code_of({"model": Mine}, lambda: Mine(4, 2))
+        (True, False)
+    """
+    seen = [look(thing, name) for name, thing in sorted(things.items())]
+    parts = [one.digest for one in seen if one.own]
+    if not parts:
+        return str(NUMERICS)
+    with suppress(_Unbuilt):
+        one, other = (_built(build, seed) for seed in (0, 1))
+        parts.append(look(one, type(one).__qualname__, _drawn(one, other)).digest)
+    return f"{NUMERICS}.{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:16]}"
+
+
+class _Unbuilt(Exception):
+    """The constructor does not like the stand-in."""
+
+
+def _built(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    with _generators_as_they_were():
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            return build()
+        except Exception:  # whatever is wrong with the model is told when it is trained
+            raise _Unbuilt from None
+
+
+@contextmanager
+def _generators_as_they_were() -> Generator[None]:
+    """Asking for a key draws nothing from the generators of the program."""
+    own, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 (the one that constructors may draw from)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(own)
+        np.random.set_state(arrays)  # noqa: NPY002
+
+
+def _drawn(one: nn.Module, other: nn.Module) -> list[Tensor]:
+    """Tensors of a model that another seed fills otherwise."""
+    pairs = zip(_tensors(one), _tensors(other), strict=False)
+    return [a for a, b in pairs if a.shape != b.shape or digest(a.detach(), "") != digest(b.detach(), "")]
+
+
+def _tensors(model: nn.Module) -> list[Tensor]:
+    return [*model.parameters(), *model.buffers()]
