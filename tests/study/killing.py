@@ -1,4 +1,4 @@
-"""Run by test_study_laws.py in a process of its own: whole studies that are killed again and again, and go on.
+"""Run by test_processes.py in a process of its own: whole studies that are killed again and again, and go on.
 
 Forks after torch is loaded, so that a child lives within milliseconds. Prints what happened as JSON.
 """
@@ -69,11 +69,11 @@ def told(said):
 
 
 def table(path):
-    """Key by key: what must be the same to the bit, and what rounding may move in packs of other widths."""
+    """Key by key: what must be the same to the bit, and what rounding may move in batches of other widths."""
     with Store.open(path, Access.READ) as store:
         done = {row.key: row.result for row in store.rows() if row.status is Status.DONE}
     return {
-        key: [[r.epoch, r.epochs, r.valid_score, r.test_score, r.reason], [r.train_loss, r.valid_loss]]
+        key: [[r.epoch, r.epochs, r.valid_score, r.test_score, r.ending.name], [r.train_loss, r.valid_loss]]
         for key, r in sorted(done.items())
     }
 
@@ -154,8 +154,8 @@ def done(path):
 def main():
     folder = Path(sys.argv[1])
     print(json.dumps({
-        "alone": whole(folder, 1), "packed": whole(folder, 1024), "killed alone": killed(folder, 1, seed=0),
-        "killed packed": killed(folder, 1024, seed=1), "together": together(folder), "crew": crew(folder),
+        "alone": whole(folder, 1), "batched": whole(folder, 1024), "killed alone": killed(folder, 1, seed=0),
+        "killed batched": killed(folder, 1024, seed=1), "together": together(folder), "crew": crew(folder),
     }))  # fmt: skip
 
 

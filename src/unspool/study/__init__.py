@@ -1,4 +1,4 @@
-"""A thousand trials at once: search spaces, the engine that packs trials, the store, and what the results say.
+"""A thousand trials at once: search spaces, the engine that batches trials, the store, and what the results say.
 
 >>> import unspool as us
 >>> from unspool import datasets
@@ -9,27 +9,26 @@
 3
 """
 
+from unspool.settings import choice, integers, log_uniform, uniform
+from unspool.study.batch import TrialBatch
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
-from unspool.study.evaluate import Outcome, evaluate
-from unspool.study.optimise import optimise
-from unspool.study.pack import Member, Pack
-from unspool.study.provide import Provider
+from unspool.study.evaluation import Outcome, evaluate
+from unspool.study.optuna_search import optimise, suggest
 from unspool.study.results.best import Best, Measure, Sample
-from unspool.study.results.compare import Comparison, Test, compare, compare_all
-from unspool.study.results.export import export
-from unspool.study.results.importance import Importance, Method, importance
+from unspool.study.results.comparison import Comparison, Test, compare, compare_all
+from unspool.study.results.exporting import export
+from unspool.study.results.importances import Importance, Method, importance
 from unspool.study.results.plot import plot_choices, plot_compare, plot_grid, plot_importance, plot_leaders
-from unspool.study.results.table import Table
-from unspool.study.run import Study, run
-from unspool.study.search.ranges import choice, integers, log_uniform, uniform
-from unspool.study.search.space import Space, grid, paper_grid, random
+from unspool.study.results.trial_table import TrialTable
+from unspool.study.search.space import Space, declared_search, grid, random
 from unspool.study.store import Access, Row, Status, Store, StoreProblem
-from unspool.study.trial import Result, Trial
+from unspool.study.study import Study, run, train_again
+from unspool.train import Result, Trial
 
 __all__ = [
-    "Access", "Best", "Comparison", "Importance", "Measure", "Member", "Method", "Outcome", "Pack", "Progress", "Provider", "Result", "Row", "Sample",
-    "Space", "Status", "Store", "StoreProblem", "Study", "Table", "Test", "Trial", "choice", "compare", "compare_all", "evaluate", "export", "grid",
-    "importance", "integers", "log_uniform", "optimise", "paper_grid", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
-    "plot_leaders", "random", "run", "train_trials", "uniform",
+    "Access", "Best", "Comparison", "Importance", "Measure", "Method", "Outcome", "Progress", "Result", "Row", "Sample", "Space", "Status", "Store",
+    "StoreProblem", "Study", "Test", "Trial", "TrialBatch", "TrialTable", "choice", "compare", "compare_all", "declared_search", "evaluate", "export",
+    "grid", "importance", "integers", "log_uniform", "optimise", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
+    "plot_leaders", "random", "run", "suggest", "train_again", "train_trials", "uniform",
 ]  # fmt: skip

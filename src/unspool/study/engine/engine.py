@@ -1,4 +1,4 @@
-"""Many trials at once: packs that are filled, refilled and made smaller until every trial has ended."""
+"""Many trials at once: batches that are filled, refilled and made smaller until every trial has ended."""
 
 from __future__ import annotations
 
@@ -11,84 +11,84 @@ from typing import Any
 
 import torch
 
-from unspool.study.engine.course import Course
-from unspool.study.engine.groups import FULL, signature, sort_trials
-from unspool.study.engine.groups import open_pack as _open_pack
-from unspool.study.engine.ledger import Ledger
+from unspool.interrupt import deferred_interrupt
+from unspool.study.batch import AsyncBatch, TrialBatch
+from unspool.study.batch.single_trial import SingleTrial
+from unspool.study.batch.stacked_batch import RING
+from unspool.study.engine.batching import FULL, signature, sort_trials
+from unspool.study.engine.batching import open_batch as _open_batch
+from unspool.study.engine.memory import room_beside, settle, slots_for
 from unspool.study.engine.progress import Clock, Progress
 from unspool.study.engine.queue import Queue, Ready
-from unspool.study.engine.room import room_beside, settle, slots_for
-from unspool.study.pack import Ahead, Member, Pack
-from unspool.study.pack.alone import Alone
-from unspool.study.pack.stacked import RING
-from unspool.study.trial import Result, Trial
+from unspool.study.engine.tracker import TrialTracker
+from unspool.study.engine.trial_progress import TrialProgress
+from unspool.train import PreparedTrial, Result, Trial
 from unspool.train.epochs import few_threads
-from unspool.train.interrupt import deferred_interrupt
 
 _LOG = logging.getLogger(__name__)
 
 #: Epochs between two looks at the results; on a GPU a look means waiting for it.
 CHUNKS = {"cpu": 5, "cuda": 25}
-#: Packs beside each other on a GPU, where groups are small. One: what several gain there has not been measured yet.
+#: Batches beside each other on a GPU, where groups are small. One: what several gain there has not been measured yet.
 BESIDE = 1
 
 
 def train_trials(
     trials: Sequence[Trial],
-    provide: Callable[[Trial], Member],
-    ledger: Ledger,
+    provide: Callable[[Trial], PreparedTrial],
+    tracker: TrialTracker,
     *,
     most: int = 1024,
     chunk: int | None = None,
     watch: Callable[[Progress], None] | None = None,
     seconds: float | None = None,
     beside: int = BESIDE,
-    open_pack: Callable[[Sequence[Member]], Pack] = _open_pack,
+    open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch] = _open_batch,
 ) -> None:
-    """Train trials, as many at once as are fast; each gives what :func:`unspool.train.repeat.run_seed` gives for it alone.
+    """Train trials, as many at once as are fast; each gives what :func:`unspool.train.train_trial` gives for it alone.
 
     Trials that can be stacked are; a slot whose trial has ended takes the next one. What raises fails by itself, the others
-    go on. When it is interrupted, unfinished trials are released, and what has ended is in the ledger.
+    go on. When it is interrupted, unfinished trials are released, and what has ended is in the tracker.
 
     Args:
         trials: in the order in which they are to begin.
         provide: makes a trial ready. Tasks on the same data must hold the same objects ``x``, ``graph`` and ``target``.
-        ledger: who is asked before a trial begins, and told when it ends.
+        tracker: who is asked before a trial begins, and told when it ends.
         most: the largest number of trials at once.
         chunk: epochs between two looks at the results; no result depends on it.
         watch: told how it is getting on.
         seconds: when to stop and release what is not finished.
-        beside: the largest number of small packs at once on a GPU; no result depends on it.
-        open_pack: makes packs out of members of one signature.
+        beside: the largest number of small batches at once on a GPU; no result depends on it.
+        open_batch: makes batches out of members of one signature.
 
     Example:
         >>> import unspool as us
         >>> from unspool import datasets, train
         >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
-        >>> task, plan = train.Task.of(data), train.Plan(epochs=20)
-        >>> provide = lambda trial: Member(trial, trial.build(data.features.shape[1], 2), task)
-        >>> grid = [Trial(us.models.GCN, {"hidden": 8, "dropout": d}, plan, seed=s) for d in (0.2, 0.5) for s in (0, 1, 2)]
-        >>> from unspool.study.engine.ledger import Notebook
-        >>> notebook = Notebook()
-        >>> train_trials(grid, provide, notebook)
-        >>> len(notebook.results), notebook.results[grid[0]].reason
-        (6, 'all epochs')
+        >>> task, config = train.Task.of(data), train.TrainConfig(epochs=20)
+        >>> provide = lambda trial: PreparedTrial(trial, trial.build(data.features.shape[1], 2), task)
+        >>> grid = [Trial(us.models.GCN, {"hidden": 8, "dropout": d}, config, seed=s) for d in (0.2, 0.5) for s in (0, 1, 2)]
+        >>> from unspool.study.engine.tracker import MemoryTracker
+        >>> tracker = MemoryTracker()
+        >>> train_trials(grid, provide, tracker)
+        >>> len(tracker.results), tracker.results[grid[0]].ending.name
+        (6, 'ALL_EPOCHS')
     """
     if most < 1:
         raise ValueError(f"most={most}: at least one trial trains at a time")
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk={chunk}: expected at least one epoch")
     if beside < 1:
-        raise ValueError(f"beside={beside}: at least one pack trains at a time")
-    _Engine(trials, provide, ledger, most, chunk, watch, seconds, beside, open_pack).run()
+        raise ValueError(f"beside={beside}: at least one batch trains at a time")
+    _Engine(trials, provide, tracker, most, chunk, watch, seconds, beside, open_batch).run()
 
 
 class _TimeIsUp(Exception):
     """The seconds that were given are over."""
 
 
-class _PackBroke(Exception):
-    """Something inside a pack raised; the cause says what."""
+class _BatchBroke(Exception):
+    """Something inside a batch raised; the cause says what."""
 
 
 class _Engine:
@@ -97,22 +97,22 @@ class _Engine:
     def __init__(
         self,
         trials: Sequence[Trial],
-        provide: Callable[[Trial], Member],
-        ledger: Ledger,
+        provide: Callable[[Trial], PreparedTrial],
+        tracker: TrialTracker,
         most: int,
         chunk: int | None,
         watch: Callable[[Progress], None] | None,
         seconds: float | None,
         beside: int,
-        open_pack: Callable[[Sequence[Member]], Pack],
+        open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch],
     ) -> None:
-        self.trials, self.provide, self.ledger = list(trials), provide, ledger
-        self.most, self.chunk, self.beside, self.open_pack = most, chunk, beside, open_pack
+        self.trials, self.provide, self.tracker = list(trials), provide, tracker
+        self.most, self.chunk, self.beside, self.open_batch = most, chunk, beside, open_batch
         self.clock = Clock(len(self.trials), watch)
         self.until = None if seconds is None else self.clock.began + seconds
         self.claimed: dict[Trial, None] = {}  # an ordered set
-        self.device = torch.device("cpu")  # of the last pack that was opened
-        self.packs: list[list[Course | None]] = []  # the trials of all packs that train now
+        self.device = torch.device("cpu")  # of the last batch that was opened
+        self.batches: list[list[TrialProgress | None]] = []  # the trials of all batches that train now
         self.slots: dict[Hashable, int] = {None: 1}  # how many at once, by signature
         self.single: set[Hashable] = {None}  # signatures that turned out not to stack
         self.interrupted: Callable[[], bool] = lambda: False
@@ -127,7 +127,7 @@ class _Engine:
             pass
         finally:
             if self.claimed:
-                self.ledger.release(list(self.claimed))
+                self.tracker.release(list(self.claimed))
         self.clock.tell(running=0, at_once=True)
 
     def _run_groups(self, groups: Sequence[list[Trial]]) -> None:
@@ -142,8 +142,8 @@ class _Engine:
                         active.pop()
                 active = [one for one in active if next(one[1], self) is not self]
         finally:
-            for _, course in active:
-                course.close()
+            for _, progress in active:
+                progress.close()
 
     def _may_begin(self, group: list[Trial], others: list[list[Trial]]) -> bool:
         if not others:
@@ -153,8 +153,8 @@ class _Engine:
         return small and len(others) < self.beside and len(group) <= free and room_beside(self.device)
 
     def _running(self) -> int:
-        """How many trials train now, in all packs."""
-        return sum(course is not None for pack in self.packs for course in pack)
+        """How many trials train now, in all batches."""
+        return sum(progress is not None for batch in self.batches for progress in batch)
 
     def _run_group(self, group: list[Trial]) -> Generator[None]:
         queue = Queue(group, self.claim, self.build)
@@ -162,15 +162,15 @@ class _Engine:
             yield from self._run_like(*ready, queue, group)
 
     def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
-        """Ask the ledger for trials; what it gives is ours until it ends or is released."""
-        got = self.ledger.claim(wanted, count)
+        """Ask the tracker for trials; what it gives is ours until it ends or is released."""
+        got = self.tracker.claim(wanted, count)
         self.claimed.update(dict.fromkeys(got))
         if len(got) < count:
             self.clock.total -= len(wanted) - len(got)
         return got
 
     def build(self, trial: Trial) -> Ready | None:
-        """The trial, ready, and its signature; None if it cannot be built, which the ledger is told."""
+        """The trial, ready, and its signature; None if it cannot be built, which the tracker is told."""
         try:
             member = self.provide(trial)
             return member, signature(member)
@@ -179,13 +179,13 @@ class _Engine:
             return None
 
     def _fail(self, trial: Trial, problem: BaseException) -> None:
-        self.ledger.fail(trial, f"{type(problem).__name__}: {problem}")
+        self.tracker.fail(trial, f"{type(problem).__name__}: {problem}")
         del self.claimed[trial]
         self.clock.done += 1
 
     def _finish(self, ended: list[tuple[Trial, Result]]) -> None:
-        # Trap: what the ledger could not write down (a full disk) is still ours, and must be released.
-        self.ledger.finish(ended)
+        # Trap: what the tracker could not write down (a full disk) is still ours, and must be released.
+        self.tracker.finish(ended)
         for trial, _ in ended:
             del self.claimed[trial]
         self.clock.ended(ended)
@@ -199,31 +199,31 @@ class _Engine:
 
     # -- one signature ---------------------------------------------------------------------------------------------
 
-    def _run_like(self, first: Member, alike: Hashable, queue: Queue, order: list[Trial]) -> Generator[None]:
-        """Train trials that fit together with the first, until there are none or their pack breaks."""
-        running: list[Course | None] = []
-        self.packs.append(running)
+    def _run_like(self, first: PreparedTrial, alike: Hashable, queue: Queue, order: list[Trial]) -> Generator[None]:
+        """Train trials that fit together with the first, until there are none or their batch breaks."""
+        running: list[TrialProgress | None] = []
+        self.batches.append(running)
         self.device = first.task.target.device
         try:
             with few_threads(first.task):
                 slots = self._slots_for(first, alike, 1 + queue.length)
                 members = [first, *queue.some(slots - 1, alike)]
-                running.extend(Course(member.trial) for member in members)
-                opener = Alone if alike in self.single else self.open_pack
-                yield from self._run_pack(_guarded(opener, members), self.device.type, running, queue, alike)
-        except _PackBroke as broke:
+                running.extend(TrialProgress(member.trial) for member in members)
+                opener = SingleTrial if alike in self.single else self.open_batch
+                yield from self._run_batch(_guarded(opener, members), self.device.type, running, queue, alike)
+        except _BatchBroke as broke:
             problem = broke.__cause__
             assert problem is not None
-            problem.__traceback__ = None  # its frames hold the broken pack, and this one holds the problem: a circle
+            problem.__traceback__ = None  # its frames hold the broken batch, and this one holds the problem: a circle
             settle(self.device)
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
             full = isinstance(problem, torch.OutOfMemoryError | MemoryError)
-            self.packs = [one for one in self.packs if one is not running]
-            crowded = full and bool(self.packs)  # others have the memory: it may fit when they have ended
+            self.batches = [one for one in self.batches if one is not running]
+            crowded = full and bool(self.batches)  # others have the memory: it may fit when they have ended
             if not full and alike not in self.single:
                 why = " ".join(str(problem).split())[:200]
                 _LOG.warning(
-                    "%s goes on one by one: its pack broke (%s: %s)", first.trial.name, type(problem).__name__, why
+                    "%s goes on one by one: its batch broke (%s: %s)", first.trial.name, type(problem).__name__, why
                 )
                 self.single.add(alike)
                 self.slots[alike] = 1
@@ -231,90 +231,92 @@ class _Engine:
                 self.slots[alike] = max(len(running) // 2, 1)
             elif not crowded:
                 self._fail(unfinished.pop(), problem)
-            # A pack has room for its deepest: they come first again, as they were sorted.
+            # A batch has room for its deepest: they come first again, as they were sorted.
             place = {trial: k for k, trial in enumerate(order)}
             queue.again(sorted(unfinished, key=lambda t: place.get(t, 0)))
-            while crowded and self.packs:
+            while crowded and self.batches:
                 yield
         finally:
-            self.packs = [one for one in self.packs if one is not running]
+            self.batches = [one for one in self.batches if one is not running]
 
-    def _slots_for(self, first: Member, alike: Hashable, wanted: int) -> int:
+    def _slots_for(self, first: PreparedTrial, alike: Hashable, wanted: int) -> int:
         wanted = min(self.most, wanted)
         if wanted > 1 and alike not in self.slots:
-            self.slots[alike] = _guarded(slots_for, first, self.open_pack, wanted)
+            self.slots[alike] = _guarded(slots_for, first, self.open_batch, wanted)
         return min(wanted, max(self.most - self._running(), 1), self.slots.get(alike, 1))
 
-    def _run_pack(
-        self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable
+    def _run_batch(
+        self, batch: TrialBatch, kind: str, running: list[TrialProgress | None], queue: Queue, alike: Hashable
     ) -> Generator[None]:
         """Chunk after chunk, until all slots are empty and the queue has nothing more; others have their turn in between."""
-        while any(course is not None for course in running):
+        while any(progress is not None for progress in running):
             self._check()
-            busy = [(i, course) for i, course in enumerate(running) if course is not None]
+            busy = [(i, progress) for i, progress in enumerate(running) if progress is not None]
             chunk = self._chunk(kind, busy)
             began = time.monotonic()
             others = 1
-            if kind == "cuda" and chunk <= RING and isinstance(pack, Ahead):
-                _guarded(pack.begin, chunk)
-                yield from _in_the_meantime(pack)
-                numbers, others = _guarded(pack.end), len(self.packs)
+            if kind == "cuda" and chunk <= RING and isinstance(batch, AsyncBatch):
+                _guarded(batch.start_epochs, chunk)
+                yield from _in_the_meantime(batch)
+                numbers, others = _guarded(batch.finish_epochs), len(self.batches)
             else:
                 yield
                 began = time.monotonic()
-                numbers = _guarded(pack.advance, chunk)
+                numbers = _guarded(batch.run_epochs, chunk)
             share = (time.monotonic() - began) / len(busy) / others
             ended: list[tuple[Trial, Result]] = []
-            for slot, course in busy:
-                self.clock.epochs += course.take(numbers[:, slot], share)
-                if course.reason is not None:
-                    ended.append((course.trial, course.result()))
+            for slot, progress in busy:
+                self.clock.epochs += progress.take(numbers[:, slot], share)
+                if progress.ending is not None:
+                    ended.append((progress.trial, progress.result()))
                     running[slot] = None
             if ended:
                 self._finish(ended)
-                pack = self._refill(pack, kind, running, queue, alike)
+                batch = self._refill(batch, kind, running, queue, alike)
             self.clock.tell(self._running(), at_once=bool(ended))
 
-    def _chunk(self, kind: str, busy: list[tuple[int, Course]]) -> int:
+    def _chunk(self, kind: str, busy: list[tuple[int, TrialProgress]]) -> int:
         chunk = CHUNKS.get(kind, CHUNKS["cpu"]) if self.chunk is None else self.chunk
-        return min(chunk, max(course.left for _, course in busy))
+        return min(chunk, max(progress.left for _, progress in busy))
 
-    def _refill(self, pack: Pack, kind: str, running: list[Course | None], queue: Queue, alike: Hashable) -> Pack:
-        """New trials into empty slots; a smaller pack where too many of them stay empty."""
-        empty = [i for i, course in enumerate(running) if course is None]
+    def _refill(
+        self, batch: TrialBatch, kind: str, running: list[TrialProgress | None], queue: Queue, alike: Hashable
+    ) -> TrialBatch:
+        """New trials into empty slots; a smaller batch where too many of them stay empty."""
+        empty = [i for i, progress in enumerate(running) if progress is None]
         fresh = queue.some(len(empty), alike)
         for slot, member in zip(empty, fresh, strict=False):
-            running[slot] = Course(member.trial)
+            running[slot] = TrialProgress(member.trial)
         if fresh:
-            _guarded(pack.put, empty[: len(fresh)], fresh)
-        busy = [i for i, course in enumerate(running) if course is not None]
-        # On a GPU a smaller pack is captured anew and an idle slot costs little; on the CPU it is the other way round.
-        few = pack.slots // 2 if kind == "cuda" else pack.slots - 1
+            _guarded(batch.load, empty[: len(fresh)], fresh)
+        busy = [i for i, progress in enumerate(running) if progress is not None]
+        # On a GPU a smaller batch is captured anew and an idle slot costs little; on the CPU it is the other way round.
+        few = batch.slots // 2 if kind == "cuda" else batch.slots - 1
         if not busy or len(busy) > few:
-            return pack
+            return batch
         try:
-            pack = pack.shrunk(busy)
+            batch = batch.compact(busy)
         except (torch.OutOfMemoryError, MemoryError):
-            return pack  # no room for both: idle slots cost less than beginning anew
+            return batch  # no room for both: idle slots cost less than beginning anew
         except Exception as problem:
-            raise _PackBroke from problem
+            raise _BatchBroke from problem
         running[:] = [running[i] for i in busy]
-        return pack
+        return batch
 
 
-def _in_the_meantime(pack: Ahead) -> Generator[None]:
+def _in_the_meantime(batch: AsyncBatch) -> Generator[None]:
     """Let others have their turn; who ends it all waits for the device, whose work must not outlive its memory."""
     try:
         yield
     except GeneratorExit:
         with contextlib.suppress(Exception):
-            pack.end()
+            batch.finish_epochs()
         raise
 
 
 def _guarded(call: Callable[..., Any], *args: Any) -> Any:
-    """Mark what a pack raises, so that it is not mistaken for what the ledger raises."""
+    """Mark what a batch raises, so that it is not mistaken for what the tracker raises."""
     try:
         return call(*args)
     except Exception as problem:
-        raise _PackBroke from problem
+        raise _BatchBroke from problem

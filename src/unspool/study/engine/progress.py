@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from unspool.study.trial import Result, Trial
+from unspool.train import Result, Trial
 
 #: Seconds between two reports, where nothing ended.
 EVERY = 0.2
@@ -48,8 +48,9 @@ class Clock:
 
     Example:
         >>> import unspool as us
+        >>> from unspool.train import Ending
         >>> clock = Clock(2, watch=lambda progress: print(progress.done, "of", progress.total))
-        >>> clock.ended([(Trial(us.models.MLP), Result(1, 1, 0.1, 0.2, 0.9, 0.8, "all epochs", 0.1))])
+        >>> clock.ended([(Trial(us.models.MLP), Result(1, 1, 0.1, 0.2, 0.9, 0.8, Ending.ALL_EPOCHS, 0.1))])
         >>> clock.tell(running=1, at_once=True)
         1 of 2
     """

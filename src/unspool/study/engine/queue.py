@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 
-from unspool.study.pack import Member
-from unspool.study.trial import Trial
+from unspool.train import PreparedTrial, Trial
 
 #: Trials that are offered at once, at least: asking for each alone would make the store busy.
 OFFER = 64
-#: A trial that can begin, and what others must agree in to share its pack.
-Ready = tuple[Member, Hashable]
+#: A trial that can begin, and what others must agree in to share its batch.
+Ready = tuple[PreparedTrial, Hashable]
 
 
 class Queue:
@@ -25,11 +24,11 @@ class Queue:
     Example:
         >>> import unspool as us
         >>> from unspool import datasets, train
-        >>> from unspool.study.engine.groups import signature
+        >>> from unspool.study.engine.batching import signature
         >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
         >>> task = train.Task.of(data)
         >>> def build(trial):
-        ...     member = Member(trial, trial.build(data.features.shape[1], 2), task)
+        ...     member = PreparedTrial(trial, trial.build(data.features.shape[1], 2), task)
         ...     return member, signature(member)
         >>> queue = Queue([Trial(us.models.MLP, seed=s) for s in range(3)], lambda some, n: list(some)[:n], build)
         >>> first, alike = queue.first()
@@ -62,9 +61,9 @@ class Queue:
                 return ready
         return None
 
-    def some(self, count: int, alike: Hashable) -> list[Member]:
+    def some(self, count: int, alike: Hashable) -> list[PreparedTrial]:
         """Up to ``count`` trials of this signature; others are kept for later."""
-        found: list[Member] = []
+        found: list[PreparedTrial] = []
         missed = 0  # in a row: where no two trials are alike, all would be built again for each of them
         while len(found) < count and missed < OFFER and (trial := self._next(count - len(found))) is not None:
             if (ready := self._build(trial)) is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from unspool.study.results.export import shown, spread
+from unspool.study.results.exporting import shown, spread
 from unspool.text import printable
 
 
@@ -83,9 +83,10 @@ class Best:
         diverged: how many members diverged.
         varied: the settings worth showing. ``score``: what the scores are.
         note: what one should know before quoting the numbers; empty where there is nothing.
+        numbers: of the trials in the study, in the order of the members.
 
     Example:
-        >>> from unspool.study.results.table import example_table
+        >>> from unspool.study.results.trial_table import example_table
         >>> best = example_table().best()
         >>> best.model, best.settings["dropout"], best.n
         ('UGDGNN', 0.5, 3)
@@ -103,6 +104,7 @@ class Best:
     varied: tuple[str, ...] = ()
     score: str = "accuracy"
     note: str = ""
+    numbers: tuple[int, ...] = ()
 
     @property
     def n(self) -> int:

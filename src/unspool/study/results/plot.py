@@ -14,23 +14,23 @@ from typing import Any
 import numpy as np
 
 from unspool.errors import IncompatibleError
+from unspool.spectral.drawing import BLUE, GREEN, GREY, ORANGE, PALE
 from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
-from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
 from unspool.study.results.best import Best, Sample
-from unspool.study.results.compare import Comparison
-from unspool.study.results.export import order, shown
-from unspool.study.results.importance import MANY, Importance
-from unspool.study.results.table import Table
+from unspool.study.results.comparison import Comparison
+from unspool.study.results.exporting import order, shown
+from unspool.study.results.importances import MANY, Importance
+from unspool.study.results.trial_table import TrialTable
 from unspool.train.loss import SHARES
 
 Over = str | Sequence[str]
 Where = str | os.PathLike[str] | None
 
 #: Hyper-parameters that people vary by factors.
-LOGARITHMIC = ("rate", "decay")
+LOGARITHMIC = ("lr", "weight_decay")
 
 
-def plot_leaders(table: Table, n: int = 10, over: Over = "seed", path: Where = None) -> Any:
+def plot_leaders(table: TrialTable, n: int = 10, over: Over = "seed", path: Where = None) -> Any:
     """Draw the best settings of each dataset: every trial as a dot, mean and standard deviation of validation and test.
 
     Args:
@@ -40,7 +40,7 @@ def plot_leaders(table: Table, n: int = 10, over: Over = "seed", path: Where = N
         path: where to write the picture (.png, .svg or .pdf), whole or not at all.
 
     Example:
-        >>> from unspool.study.results.table import example_table
+        >>> from unspool.study.results.trial_table import example_table
         >>> len(plot_leaders(example_table()).axes[0].get_yticklabels())
         6
     """
@@ -60,7 +60,7 @@ def plot_leaders(table: Table, n: int = 10, over: Over = "seed", path: Where = N
     return _written(figure, path)
 
 
-def plot_choices(table: Table, name: str | None = None, over: Over = "seed", path: Where = None) -> Any:
+def plot_choices(table: TrialTable, name: str | None = None, over: Over = "seed", path: Where = None) -> Any:
     """Draw the validation score against a hyper-parameter, or each of them: one dot per setting, a line through the means.
 
     Args:
@@ -69,7 +69,7 @@ def plot_choices(table: Table, name: str | None = None, over: Over = "seed", pat
         over, path: as in :func:`plot_leaders`.
 
     Example:
-        >>> from unspool.study.results.table import example_table
+        >>> from unspool.study.results.trial_table import example_table
         >>> [axis.get_xlabel() for axis in plot_choices(example_table()).axes]
         ['model', 'dropout']
     """
@@ -81,7 +81,7 @@ def plot_choices(table: Table, name: str | None = None, over: Over = "seed", pat
     figure = _figure(4.3 * wide, 3.7 * tall)
     axes = figure.subplots(tall, wide, squeeze=False).flatten()
     for axis, one in zip(axes, names, strict=False):
-        _draw_choice(axis, one, _known(table, one, groups), [g.valid.mean for g in groups], table.score)
+        _draw_choice(axis, one, _known(table, one, groups), [g.valid.mean for g in groups], _score_name(table))
         _finish(axis, "", one)
     for axis in axes[len(names) :]:
         axis.remove()
@@ -91,7 +91,7 @@ def plot_choices(table: Table, name: str | None = None, over: Over = "seed", pat
     return _written(figure, path)
 
 
-def plot_grid(table: Table, x: str, y: str, over: Over = "seed", path: Where = None) -> Any:
+def plot_grid(table: TrialTable, x: str, y: str, over: Over = "seed", path: Where = None) -> Any:
     """Draw the validation score over two hyper-parameters as a heat map, averaged over all others.
 
     Args:
@@ -100,7 +100,7 @@ def plot_grid(table: Table, x: str, y: str, over: Over = "seed", path: Where = N
         over, path: as in :func:`plot_leaders`.
 
     Example:
-        >>> from unspool.study.results.table import example_table
+        >>> from unspool.study.results.trial_table import example_table
         >>> len(plot_grid(example_table(), "dropout", "model").axes[0].texts)
         6
     """
@@ -114,8 +114,8 @@ def plot_grid(table: Table, x: str, y: str, over: Over = "seed", path: Where = N
     means = np.array([[cell.mean for cell in row] for row in cells])
     figure = _figure(2.6 + 0.85 * max(len(columns), 3), 1.7 + 0.5 * max(len(lines), 3))
     axis = figure.subplots()
-    image = axis.imshow(means * _times(table.score), cmap="viridis", aspect="auto")
-    _write_cells(axis, means, table.score)
+    image = axis.imshow(means * _times(_score_name(table)), cmap="viridis", aspect="auto")
+    _write_cells(axis, means, _score_name(table))
     axis.set_xticks(range(len(columns)), [_folded(shown(v)) for v in columns])
     axis.set_yticks(range(len(lines)), [_folded(shown(v)) for v in lines])
     bar = figure.colorbar(image)
@@ -129,8 +129,8 @@ def plot_compare(found: Comparison, path: Where = None) -> Any:
     """Draw a comparison: on the left both test scores of every pair, on the right the differences with their interval.
 
     Example:
-        >>> from unspool.study.results.compare import compare
-        >>> from unspool.study.results.table import example_table
+        >>> from unspool.study.results.comparison import compare
+        >>> from unspool.study.results.trial_table import example_table
         >>> len(plot_compare(compare(example_table(), "GCN", "UGDGNN")).axes)
         2
     """
@@ -163,8 +163,8 @@ def plot_importance(found: Importance, path: Where = None) -> Any:
     """Draw how much each hyper-parameter explains: alone in blue, in pairs in green, the rest in grey.
 
     Example:
-        >>> from unspool.study.results.importance import importance
-        >>> from unspool.study.results.table import example_table
+        >>> from unspool.study.results.importances import importance
+        >>> from unspool.study.results.trial_table import example_table
         >>> len(plot_importance(importance(example_table())).axes[0].patches)
         3
     """
@@ -242,7 +242,7 @@ def _write_cells(axis: Any, means: Any, score: str) -> None:
 # -- around the panels -------------------------------------------------------------------------------------------------
 
 
-def _groups(table: Table, over: Over) -> tuple[Best, ...]:
+def _groups(table: TrialTable, over: Over) -> tuple[Best, ...]:
     groups = table.groups(over)
     if not any(g.valid.finite for g in groups):
         raise IncompatibleError("no trial has finished with a validation score, so there is nothing to draw")
@@ -251,7 +251,7 @@ def _groups(table: Table, over: Over) -> tuple[Best, ...]:
     return groups
 
 
-def _known(table: Table, name: str, groups: Sequence[Best]) -> list[Any]:
+def _known(table: TrialTable, name: str, groups: Sequence[Best]) -> list[Any]:
     if name not in table.columns:
         raise ValueError(f"no setting is called {name!r}; those that vary are {', '.join(groups[0].varied)}")
     return [g.settings.get(name) for g in groups]
@@ -288,8 +288,9 @@ def _written(figure: Any, path: Where) -> Any:
     return figure
 
 
-def _score(table: Table) -> str:
-    return f"{table.score} / %" if table.score in SHARES else table.score
+def _score(table: TrialTable) -> str:
+    score = _score_name(table)
+    return f"{score} / %" if score in SHARES else score
 
 
 def _times(score: str) -> float:
@@ -299,3 +300,8 @@ def _times(score: str) -> float:
 def _folded(text: str, width: int = 24) -> str:
     """Long names on several lines; and a dollar sign is a dollar sign, since names are no formulas."""
     return "\n".join(textwrap.wrap(text, width)).replace("$", r"\$")
+
+
+def _score_name(table: TrialTable) -> str:
+    """What the scores of a table are; of several, the first."""
+    return table.rows[0].data.score if table.rows else "accuracy"

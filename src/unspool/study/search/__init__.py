@@ -1,6 +1,6 @@
-"""Which trials there are: grids, random draws, the paper's own grid."""
+"""Which trials there are: grids and random draws."""
 
-from unspool.study.search.ranges import choice, integers, log_uniform, uniform
-from unspool.study.search.space import Space, grid, paper_grid, random
+from unspool.settings.ranges import choice, integers, log_uniform, uniform
+from unspool.study.search.space import Space, declared_search, grid, random
 
-__all__ = ["Space", "choice", "grid", "integers", "log_uniform", "paper_grid", "random", "uniform"]
+__all__ = ["Space", "choice", "declared_search", "grid", "integers", "log_uniform", "random", "uniform"]

@@ -1,11 +1,11 @@
-"""Which trials a study has, before there are data: grids, random draws, and the paper's own grid.
+"""Which trials a study has, before there are data: grids and random draws.
 
 >>> import unspool as us
->>> space = grid(us.models.UGDGNN, seed=range(10), rate=[0.005, 0.01], dropout=[0.1, 0.5, 0.8])
+>>> space = grid(us.models.UGDGNN, seed=range(10), lr=[0.005, 0.01], dropout=[0.1, 0.5, 0.8])
 >>> print(space)
 UGDGNN: 6 settings × 10 seeds
 >>> print(space.trials("cora")[0])
-UGDGNN(hidden=64, dropout=0.1, depth=5), rate 0.005, decay 0.0005, seed 0
+UGDGNN(dropout=0.1), lr 0.005, weight decay 0.0005, seed 0
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 
 from torch import nn
 
-from unspool.models import preset_tables as tables
-from unspool.study.search.ranges import Choice, Range, unit
-from unspool.study.search.words import PLAN, Words, check_models, is_ours, resolve, signature, try_out
-from unspool.study.trial import Trial, plain
-from unspool.train.plan import Stop
+from unspool.settings import schema_of
+from unspool.settings.ranges import Choice, Range, unit
+from unspool.study.search.resolve import CONFIG, Words, check_words, resolve, takes, try_out
+from unspool.train import Preset, Trial, identity
+from unspool.train.trial import looks
 
-#: More trials than this are a slip of the pen, and would not fit into memory.
+#: More trials than this are a mistake, and would not fit into memory.
 MOST = 1_000_000
 
 
@@ -44,15 +44,15 @@ class Part:
 
 
 class Space:
-    """A set of trials that has not met its data yet; made by :func:`grid`, :func:`random` and :func:`paper_grid`.
+    """A set of trials that has not met its data yet; made by :func:`grid` and :func:`random`.
 
-    What is not said comes from a preset, which depends on the dataset: so trials are written out by :meth:`trials`.
+    What is not said comes from a preset, which may depend on the dataset: so trials are written out by :meth:`trials`.
     Spaces can be joined with ``+``. ``len`` is the number of trials; on some dataset two of them may turn out to be the
     same one, which is then run once.
 
     Example:
         >>> import unspool as us
-        >>> space = grid(us.models.GCN, seed=range(3)) + grid(us.models.SGC, seed=0, rate=[0.05, 0.2])
+        >>> space = grid(us.models.GCN, seed=range(3)) + grid(us.models.SGC, seed=0, lr=[0.05, 0.2])
         >>> print(space)
         GCN: 1 setting × 3 seeds
         SGC: 2 settings × 1 seed
@@ -67,8 +67,7 @@ class Space:
         """All trials on a dataset, always in the same order: setting by setting, seed by seed, none twice.
 
         Args:
-            dataset: its name; where the paper's table has no column for it, what is not said comes from the preset
-                ``default``.
+            dataset: its name, for presets that know it.
 
         Example:
             >>> import unspool as us
@@ -80,9 +79,8 @@ class Space:
         found: dict[str, Trial] = {}
         for part in self.parts:
             settled = [resolve(part.model, words, dataset) for words in part.settings]
-            try_out(part.model, [how.settings for how in settled])
-            for how in settled:
-                first = how.trial(part.seeds[0])
+            try_out(part.model, settled)
+            for first in settled:
                 for trial in map(first.with_seed, part.seeds):
                     found.setdefault(trial.key(""), trial)
         return list(found.values())
@@ -113,17 +111,13 @@ def grid(*models: type[nn.Module], seed: Any = range(10), preset: Any = None, **
         models: classes, such as ``us.models.GPRGNN``, or any ``torch.nn.Module`` built as ``model(in_features, out_features,
             **settings)``.
         seed: one whole number or several; each setting is run with all of them.
-        preset: where everything comes from that is not said: ``paper``, ``official``, ``default`` or a list of them. When
-            omitted, ``paper`` for models of this package where the paper has run that dataset, and ``default`` elsewhere and for
-            classes of your own that inherit from them: their own defaults stay. Other modules have none and begin from ``Plan()``.
-        choices: by name, one value or a list of values. Fields of :class:`~unspool.train.Plan` (``rate``, ``decay``,
-            ``epochs``, ...) change the plan, everything else is a keyword of the model; one that only some of the models know
-            is given to those. A value that is a list itself stands in a list: ``warm=[[0.5, 0.3, 0.2]]``.
+        preset: where everything comes from that is not said: the model's own defaults when omitted, ``us.reproduce.PAPER``,
+            ``us.reproduce.OFFICIAL``, one of your own, or a list of them.
+        choices: by name, one value or a list of values. Settings of :class:`~unspool.train.TrainConfig` (``lr``, ``weight_decay``,
+            ``epochs``, ...) change how training goes, everything else is a setting of the model; one that only some of the models
+            know is given to those. A value that is a list itself stands in a list: ``warm=[[0.5, 0.3, 0.2]]``.
 
-    A ``decay`` that is a number goes to weight matrices and biases; hop coefficients stay without, as everywhere
-    (:class:`~unspool.train.Plan`).
-    ``patience`` switches stopping on where the preset never stops. GPRGNN's second dropout follows the first where the
-    preset keeps them equal.
+    ``patience`` switches stopping on where the preset never stops.
 
     Example:
         >>> import unspool as us
@@ -158,14 +152,15 @@ def random(
         models, seed, preset: as in :func:`grid`.
         count: how many settings for each model; where only lists are drawn from, some may come twice and are run once.
         draw: which draw; another number gives other settings.
-        ranges: by name, a range (:func:`~unspool.study.search.ranges.uniform`, ``log_uniform``, ``integers``, ``choice``), a list to
-            choose from, or one value.
+        ranges: by name, a range (:func:`~unspool.study.uniform`, ``log_uniform``, ``integers``, ``choice``), a list to
+            choose from, or one value. Where nothing is to be drawn from, each model is searched where its settings and training say
+            that searches look (``search`` of :func:`unspool.setting`).
 
     Example:
         >>> import unspool as us
-        >>> from unspool.study.search.ranges import integers, log_uniform
-        >>> few = random(us.models.GPRGNN, count=2, rate=log_uniform(1e-3, 1e-1), depth=integers(2, 20))
-        >>> more = random(us.models.GPRGNN, count=9, rate=log_uniform(1e-3, 1e-1), depth=integers(2, 20))
+        >>> from unspool.settings.ranges import integers, log_uniform
+        >>> few = random(us.models.GPRGNN, count=2, lr=log_uniform(1e-3, 1e-1), depth=integers(2, 20))
+        >>> more = random(us.models.GPRGNN, count=9, lr=log_uniform(1e-3, 1e-1), depth=integers(2, 20))
         >>> print(more)
         GPRGNN: 9 settings × 1 seed
         >>> [str(t) for t in few.trials("cora")] == [str(t) for t in more.trials("cora")[:2]]
@@ -181,47 +176,28 @@ def random(
     parts: list[Part] = []
     for model, words in _by_model(models, said).items():
         odds = {name: v[0] if isinstance(v[0], Range) else Choice(v) for name, v in words.items()}
+        if all(isinstance(one, Choice) and len(one.values) == 1 for one in odds.values()):
+            odds = declared_search(model) | odds
         drawn = [{name: r.at(unit(draw, i, name)) for name, r in odds.items()} for i in range(count)]
         parts.append(Part(model, tuple({_mark(words): words for words in drawn}.values()), seeds))
     return Space(tuple(parts))
 
 
-def paper_grid(model: type[nn.Module], seed: Any = range(10)) -> Space:
-    """The grid that the paper searched: rate, dropout, decay and depth, and teleport for APPNP and GPRGNN.
-
-    GCN and SGC have two layers, SGC no dropout. All 1000 epochs are run. The rest is the paper's preset on the paper's
-    datasets; on others its grid is still this one, and features stay as they are.
+def declared_search(model: type[nn.Module]) -> dict[str, Range]:
+    """Where searches look that are told nothing else, as the settings of a model and of training declare it.
 
     Example:
         >>> import unspool as us
-        >>> print(paper_grid(us.models.UGDGNN))
-        UGDGNN: 81 settings × 10 seeds
+        >>> {name: str(span) for name, span in declared_search(us.models.SGC).items()}
+        {'lr': '0.001 to 0.1 by factors', 'weight_decay': 'one of 0.0, 5e-05, 0.0005, 0.005', 'depth': '1 to 20 in whole numbers'}
     """
-    check_models((model,), {})
-    if not is_ours(model):
-        raise TypeError(f"{model.__name__} is not of this package, and the paper has no grid for it; use grid()")
-    known, name = signature(model).names, model.__name__
-    words: dict[str, Any] = dict(tables.PAPER_GRID)
-    if name in ("APPNP", "GPRGNN", "PPNP"):
-        words["teleport"] = tables.PAPER_TELEPORT
-    if name in ("GCN", "SGC"):
-        words["depth"] = 2
-    words = {"hidden": 64, **words}
-    words = {k: v for k, v in words.items() if k in PLAN or k in known}
-    space = grid(model, seed=seed, epochs=1000, stop=Stop.NEVER, **words)
-    if name != "GPRGNN":
-        return space
-    (part,) = space.parts  # one dropout for both places, on any data
-    both = tuple({**w, "propagation_dropout": w["dropout"]} for w in part.settings)
-    return Space((Part(model, both, part.seeds),))
+    return {one.name: one.search for one in (*CONFIG.values(), *schema_of(model).values()) if one.search is not None}
 
 
 def _by_model(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> dict[type[nn.Module], dict[str, Any]]:
-    """The words that each model is given: all of the plan, and its own."""
-    check_models(models, said)
-    return {
-        model: {name: v for name, v in said.items() if name in PLAN or signature(model).takes(name)} for model in models
-    }
+    """The words that each model is given: all of training, and its own."""
+    check_words(models, said)
+    return {model: {name: v for name, v in said.items() if takes(model, name)} for model in models}
 
 
 def _values(name: str, given: Any) -> tuple[Any, ...]:
@@ -238,9 +214,9 @@ def _values(name: str, given: Any) -> tuple[Any, ...]:
 
 def _single(name: str, value: Any) -> Any:
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        value = value.item()  # Trap: np.int64(5) is no int, and would be stored as another value than 5
+        value = value.item()  # Trap: np.int64(5) is not an int, and would be stored as another value than 5
     if isinstance(value, float) and math.isnan(value):
-        raise ValueError(f"{name}: nan is no value; leave it out")
+        raise ValueError(f"{name}: nan is not a value; leave it out")
     if isinstance(value, Choice):
         return Choice(tuple(_single(name, v) for v in value.values))
     return value
@@ -254,7 +230,11 @@ def _mark(words: Words) -> str:
 def _told(value: Any) -> str:
     if isinstance(value, Mapping):
         return repr(sorted(value.items()))
-    return repr(value) if isinstance(value, Range) else repr(plain(value))
+    if isinstance(value, Preset):
+        return f"{value.name} {id(value)}"  # two of one name may say different things
+    plain = value is None or isinstance(value, bool | int | float | str | list | tuple | Range)
+    # Two functions may have one name, so objects count by what they are.
+    return repr(value) if plain else f"{looks(value)} {identity.digest(value, 'it')}"
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
@@ -274,5 +254,5 @@ def _whole(name: str, value: Any, least: int) -> int:
 def _check_size(settings: int, seeds: tuple[int, ...]) -> None:
     if settings * len(seeds) > MOST:
         raise ValueError(
-            f"{settings:,} settings × {len(seeds):,} seeds are more than {MOST:,} trials; give fewer values, or draw some with random()"
+            f"{settings:,} settings × {len(seeds):,} seeds are more than {MOST:,} trials; give fewer values, or draw some at random"
         )

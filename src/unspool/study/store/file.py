@@ -18,20 +18,20 @@ from typing import Any
 from unspool.errors import IncompatibleError
 
 #: Raised when the tables change, or the keys by which trials are known.
-FORMAT = 2
+FORMAT = 3
 #: How long, in seconds, to wait for a lock that another process holds; writing takes milliseconds.
 PATIENCE = 30.0
 
 # NaN is NULL to SQLite, and comes back as NaN.
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE holder (token TEXT PRIMARY KEY, machine TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE worker (token TEXT PRIMARY KEY, machine TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE trial (
-    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, data TEXT NOT NULL, mark TEXT NOT NULL, described TEXT NOT NULL,
-    made TEXT NOT NULL, status TEXT NOT NULL, holder TEXT, message TEXT, finished_at TEXT, ended TEXT,
-    epoch INTEGER, epochs INTEGER, train_loss REAL, valid_loss REAL, valid_score REAL, test_score REAL, reason TEXT, seconds REAL
+    number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, data TEXT NOT NULL, fingerprint TEXT NOT NULL, score TEXT NOT NULL,
+    kind TEXT NOT NULL, source TEXT, trial TEXT NOT NULL, made TEXT NOT NULL, status TEXT NOT NULL, worker TEXT, message TEXT, finished_at TEXT, ended TEXT,
+    epoch INTEGER, epochs INTEGER, train_loss REAL, valid_loss REAL, valid_score REAL, test_score REAL, ending TEXT, seconds REAL
 );
-CREATE INDEX held ON trial (holder) WHERE holder IS NOT NULL;
+CREATE INDEX claimed ON trial (worker) WHERE worker IS NOT NULL;
 """
 
 
@@ -62,7 +62,7 @@ _SAID = {
     sqlite3.SQLITE_PERM: "{0} cannot be opened; change its permissions, or choose another file",
     sqlite3.SQLITE_CANTOPEN: "{0} cannot be opened; change the permissions of the file and its folder, or choose another file",
     sqlite3.SQLITE_IOERR: "the disk failed under {0}, or is full; see to it and run again: everything finished before is kept",
-    sqlite3.SQLITE_NOTADB: "{0} is no study, or a damaged one; choose another file, or move it away to start anew",
+    sqlite3.SQLITE_NOTADB: "{0} is not a study, or a damaged one; choose another file, or move it away to start anew",
     sqlite3.SQLITE_CORRUPT: "{0} is damaged; bring back a copy, or move it away to start anew",
 }
 
@@ -77,6 +77,8 @@ def sentences(path: Path | None) -> Generator[None]:
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF  # the rest of it says which kind of full, busy, ...
         said = _SAID.get(code, f"{{0}} cannot be used ({problem}); choose another file, or move it away to start anew")
         raise StoreProblem(said.replace("{0}", where)) from None
+    except UnicodeDecodeError:  # Trap: Python fails at what SQLite says about a damaged name of a table
+        raise damaged(path) from None
     except OSError as problem:
         raise StoreProblem(
             f"{where} cannot be used ({problem.strerror}); check its folder, or choose another"
@@ -88,19 +90,19 @@ def connect(path: Path | None, access: Access) -> sqlite3.Connection:
 
     Example:
         >>> connect(None, Access.WRITE).execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
-        ('2',)
+        ('3',)
     """
     _check_place(path, access)
     end = time.monotonic() + PATIENCE
     while True:
-        link: sqlite3.Connection | None = None
+        sql: sqlite3.Connection | None = None
         try:
-            link = _link(path, access)
-            _prepare(link, path, access)
-            return link
+            sql = _opened(path, access)
+            _prepare(sql, path, access)
+            return sql
         except BaseException as problem:
-            if link is not None:
-                link.close()
+            if sql is not None:
+                sql.close()
             # Trap: while one process changes a new file to WAL, others are told "locked" at once and not made to wait.
             code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
             if code != sqlite3.SQLITE_BUSY or time.monotonic() > end:
@@ -125,49 +127,52 @@ def damaged(path: Path | None, number: Any = None) -> StoreProblem:
     return StoreProblem(f"{what} is damaged; bring back a copy, or move it away to start anew")
 
 
-def _link(path: Path | None, access: Access) -> sqlite3.Connection:
+def _opened(path: Path | None, access: Access) -> sqlite3.Connection:
     # The store has a lock of its own, so that any thread may call it.
     how: dict[str, Any] = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False}
     if path is None:
         return sqlite3.connect(":memory:", **how)
     if access is Access.WRITE:
         return sqlite3.connect(f"{path.as_uri()}?mode=rwc", uri=True, **how)
-    link = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, **how)
+    sql = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, **how)
     try:
-        link.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        sql.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError as problem:
         # Readers need two files beside the study, which they cannot make in a folder of someone else's. Where no writer
         # has left anything in them, the study alone tells everything.
         waiting = Path(f"{path}-wal")
         refused = problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-        link.close()
+        sql.close()
         if not refused or (waiting.exists() and waiting.stat().st_size):
             raise
-        link = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, **how)
-    return link
+        sql = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, **how)
+    except BaseException:
+        sql.close()
+        raise
+    return sql
 
 
-def _prepare(link: sqlite3.Connection, path: Path | None, access: Access) -> None:
+def _prepare(sql: sqlite3.Connection, path: Path | None, access: Access) -> None:
     """See that it is ours and whole; only then change anything."""
-    link.execute("PRAGMA cell_size_check = ON")
-    link.execute("PRAGMA trusted_schema = OFF")
-    tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    sql.execute("PRAGMA cell_size_check = ON")
+    sql.execute("PRAGMA trusted_schema = OFF")
+    tables = {name for (name,) in sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if access is Access.READ and not tables:
         raise StoreProblem(f"{path} is empty; run the study first")
-    if tables and not {"meta", "holder", "trial"} <= tables:
+    if tables and not {"meta", "worker", "trial"} <= tables:
         raise StoreProblem(f"{path} belongs to another program; choose another file")
     if tables:
-        _check_format(link, path)
+        _check_format(sql, path)
     if access is Access.WRITE:
-        link.execute("PRAGMA journal_mode = WAL")
+        sql.execute("PRAGMA journal_mode = WAL")
         # FULL: a result that was reported done outlives a power cut. It costs 0.3 ms a commit; without, 0.02 ms.
-        link.execute("PRAGMA synchronous = FULL")
+        sql.execute("PRAGMA synchronous = FULL")
     if not tables:
-        _make(link)
+        _make(sql)
 
 
-def _check_format(link: sqlite3.Connection, path: Path | None) -> None:
-    told = dict(link.execute("SELECT name, value FROM meta").fetchall())
+def _check_format(sql: sqlite3.Connection, path: Path | None) -> None:
+    told = dict(sql.execute("SELECT name, value FROM meta").fetchall())
     if "format" not in told:
         raise damaged(path)
     if told["format"] != str(FORMAT):
@@ -177,33 +182,33 @@ def _check_format(link: sqlite3.Connection, path: Path | None) -> None:
         )
     # A file that was cut off opens well, and fails when the missing part is wanted: after hours, perhaps. And a row that only the
     # index knows, or only the table, would silently be left out.
-    (state,) = link.execute("PRAGMA integrity_check(1)").fetchone()
-    if state != "ok" or _schema(link) != _expected():
+    (state,) = sql.execute("PRAGMA integrity_check(1)").fetchone()
+    if state != "ok" or _schema(sql) != _expected():
         raise damaged(path)
 
 
-def _schema(link: sqlite3.Connection) -> list[Any]:
-    return link.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
+def _schema(sql: sqlite3.Connection) -> list[Any]:
+    return sql.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").fetchall()
 
 
 @functools.cache
 def _expected() -> list[Any]:
     """The tables as they are made."""
-    with closing(sqlite3.connect(":memory:")) as link:
-        link.executescript(_TABLES)
-        return _schema(link)
+    with closing(sqlite3.connect(":memory:")) as sql:
+        sql.executescript(_TABLES)
+        return _schema(sql)
 
 
-def _make(link: sqlite3.Connection) -> None:
+def _make(sql: sqlite3.Connection) -> None:
     from unspool import __version__
 
-    link.execute("BEGIN IMMEDIATE")
-    if not link.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # or another process was faster
+    sql.execute("BEGIN IMMEDIATE")
+    if not sql.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:  # or another process was faster
         for statement in _TABLES.split(";"):
-            link.execute(statement)
+            sql.execute(statement)
         facts = {"format": str(FORMAT), "version": __version__, "created": now()}
-        link.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
-    link.execute("COMMIT")
+        sql.executemany("INSERT INTO meta VALUES (?, ?)", facts.items())
+    sql.execute("COMMIT")
 
 
 def now() -> str:

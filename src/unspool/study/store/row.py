@@ -1,7 +1,7 @@
 """A trial as the store gives it back: how far it is, and what came of it.
 
 Every row carries two seals, digests of what must not change: ``made`` of what the trial is, ``ended`` of what came of it. A row whose seals are
-broken is never read, so a disk that loses a bit costs a sentence and not a wrong number. Who has a trial in work is not sealed: a wrong holder is a dead one.
+broken is never read, so a disk that loses a bit costs a sentence and not a wrong number. Who has a trial in work is not sealed: a wrong worker is a dead one.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from unspool.study.trial import Result
+from unspool.train import DataRecord, Ending, Result, TrainConfig
 
 #: The columns of a result, in the order of its fields.
 RESULT = tuple(field.name for field in dataclasses.fields(Result))
 #: What :func:`read` wants.
-COLUMNS = f"key, number, data, described, status, holder, message, finished_at, mark, made, ended, {', '.join(RESULT)}"
-_KINDS: dict[str, Any] = {"epoch": int, "epochs": int, "reason": str}
+COLUMNS = f"key, number, data, fingerprint, score, kind, source, trial, status, worker, message, finished_at, made, ended, {', '.join(RESULT)}"
+#: The place of the worker among them.
+WORKER = 9
+_KINDS: dict[str, Any] = {"epoch": int, "epochs": int, "ending": lambda ending: ending.name.lower()}
 #: Lists among settings that are nested deeper than this are nobody's settings.
 _DEEPEST = 8
 
@@ -41,10 +42,10 @@ class Row:
     """A trial as the store knows it.
 
     Attributes:
-        key: its name on its data (:meth:`~unspool.study.trial.Trial.key`).
+        key: its name on its data (:meth:`~unspool.train.Trial.key`).
         number: its place in the order in which trials were added, from 1.
-        data: the name of the dataset; ``mark``: its fingerprint.
-        described: the trial in plain values (:meth:`~unspool.study.trial.Trial.describe`).
+        data: what it was trained on.
+        trial: in plain values (:meth:`~unspool.train.Trial.to_plain`).
         status: how far it is.
         result: what came of it, when done.
         message: what went wrong, when failed.
@@ -53,23 +54,22 @@ class Row:
     Example:
         >>> import unspool as us
         >>> from unspool.study.store import Store
-        >>> from unspool.study.trial import Trial
+        >>> from unspool.train import DataRecord, Trial
         >>> with Store(None) as store:
-        ...     keys = store.add([Trial(us.models.GCN, seed=3)], data="cora", mark="5e1f")
+        ...     keys = store.add([Trial(us.models.GCN, seed=3)], DataRecord("cora", "5e1f"))
         ...     row = store.rows()[0]
-        >>> row.number, row.data, row.described["seed"], row.status.name
+        >>> row.number, row.data.name, row.trial["seed"], row.status.name
         (1, 'cora', 3, 'WAITING')
     """
 
     key: str
     number: int
-    data: str
-    described: dict[str, Any]
+    data: DataRecord
+    trial: dict[str, Any]
     status: Status
-    result: Result | None
-    message: str | None
-    finished_at: str | None
-    mark: str
+    result: Result | None = None
+    message: str | None = None
+    finished_at: str | None = None
 
 
 class DamagedRow(Exception):
@@ -90,8 +90,8 @@ def numbers(result: Result) -> tuple[Any, ...]:
     """A result as columns.
 
     Example:
-        >>> numbers(Result(12, 50, 0.1, 0.9, 0.7, 0.71, "all epochs", 0.4))
-        (12, 50, 0.1, 0.9, 0.7, 0.71, 'all epochs', 0.4)
+        >>> numbers(Result(12, 50, 0.1, 0.9, 0.7, 0.71, Ending.ALL_EPOCHS, 0.4))
+        (12, 50, 0.1, 0.9, 0.7, 0.71, 'all_epochs', 0.4)
     """
     # Trap: SQLite would store the numbers of NumPy as bytes; it has no NaN and keeps nothing in its place, and no sign of zero.
     given = [_KINDS.get(name, float)(getattr(result, name)) for name in RESULT]
@@ -99,51 +99,89 @@ def numbers(result: Result) -> tuple[Any, ...]:
 
 
 def read(columns: tuple[Any, ...], alive: AbstractSet[str]) -> Row:
-    """A row from its columns; ``alive`` are the holders that are. Raises :class:`DamagedRow` where a seal is broken."""
-    key, number, data, described, status, holder, message, finished_at, mark, made, ended, *values = columns
+    """A row from its columns; ``alive`` are the workers that are. Raises :class:`DamagedRow` where a seal is broken."""
+    (
+        key,
+        number,
+        data,
+        fingerprint,
+        score,
+        kind,
+        source,
+        trial,
+        status,
+        worker,
+        message,
+        finished_at,
+        made,
+        ended,
+        *values,
+    ) = columns
     over = (message, finished_at, *values)
     whole = ended == sealed(key, status, *over) if status in ("done", "failed") else {ended, *over} == {None}
-    if made != sealed(key, number, data, mark, described) or not whole:
+    known = status in (state.value for state in Status)
+    if made != sealed(key, number, data, fingerprint, score, kind, source, trial) or not whole or not known:
         raise DamagedRow(number)
-    told = _described(number, described)
-    state = status_of(status, holder, alive)
-    given: list[Any] = [math.nan if v is None else v for v in values]
-    result = Result(*given) if state is Status.DONE else None
-    return Row(key, number, data, told, state, result, message, finished_at, mark)
+    about = DataRecord(data, fingerprint, score, kind, None if source is None else _object(number, source))
+    state = status_of(status, worker, alive)
+    result = _result(number, values) if state is Status.DONE else None
+    return Row(key, number, about, _trial(number, trial), state, result, message, finished_at)
 
 
-def _described(number: int, text: Any) -> dict[str, Any]:
-    """A trial in plain values, as :meth:`~unspool.study.trial.Trial.describe` gave it, and nothing else: anybody can write files."""
+def _result(number: int, values: list[Any]) -> Result:
+    held: dict[str, Any] = dict(zip(RESULT, values, strict=True))
     try:
-        told = json.loads(text)
-        plan, settings = told["plan"], told["settings"]
-        decay = plan["decay"] if isinstance(plan["decay"], Mapping) else {"all": plan["decay"]}
+        ending = Ending[str(held["ending"]).upper()]
+    except KeyError:
+        raise DamagedRow(number) from None
+    given: dict[str, Any] = {name: math.nan if value is None else value for name, value in held.items()}
+    given["ending"] = ending
+    return Result(**given)
+
+
+def _object(number: int, text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise DamagedRow(number)
+    return found
+
+
+def _trial(number: int, text: Any) -> dict[str, Any]:
+    """A trial in plain values, as :meth:`~unspool.train.Trial.to_plain` gave it, and nothing else: anybody can write files."""
+    held = _object(number, text)
+    try:
         kinds = {
-            str: (told["model"], told["preset"], told["code"], *(plan[name] for name in ("select", "stop", "optimiser", "precision"))),
-            int: (told["seed"], *(plan[name] for name in ("epochs", "patience", "earliest"))),
-            bool: (told["normalise_rows"],),
-        }  # fmt: skip
+            str: (held["model"], held["preset"], held["code"]),
+            int: (held["seed"],),
+            bool: (held["normalise_rows"],),
+        }
         right = all(type(value) is kind for kind, values in kinds.items() for value in values)
-        right &= all(type(value) in (int, float) for value in (plan["rate"], *decay.values()))
-        right &= isinstance(settings, dict) and all(_is_setting(value) for value in settings.values())
+        right &= isinstance(held["settings"], dict) and all(_is_setting(value) for value in held["settings"].values())
+        config = {name: value for name, value in held["config"].items() if name != "optimiser"}
+        right &= set(held["config"]) == set(TrainConfig.schema) and isinstance(held["config"]["optimiser"], str)
+        TrainConfig.schema.from_plain(config)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        right, told = False, {}
+        right = False
     if not right:
         raise DamagedRow(number)
-    return told
+    return held
 
 
 def _is_setting(value: Any, depth: int = 0) -> bool:
-    if isinstance(value, list):
-        return depth < _DEEPEST and all(_is_setting(v, depth + 1) for v in value)
+    if isinstance(value, list | dict):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth < _DEEPEST and all(_is_setting(v, depth + 1) for v in inner)
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def status_of(status: str, holder: str | None, alive: AbstractSet[str]) -> Status:
+def status_of(status: str, worker: str | None, alive: AbstractSet[str]) -> Status:
     """How far a trial is, given who of those at work is alive.
 
     Example:
         >>> status_of("running", "5e", {"5e"}).name, status_of("running", "5e", set()).name
         ('RUNNING', 'WAITING')
     """
-    return Status.WAITING if status == "running" and holder not in alive else Status(status)
+    return Status.WAITING if status == "running" and worker not in alive else Status(status)

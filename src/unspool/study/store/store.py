@@ -7,11 +7,11 @@ A file serves the processes of one machine, containers included: SQLite's write-
 memory. A second machine that wants to train from a file in use is refused.
 
 >>> import unspool as us
->>> from unspool.study.trial import Result, Trial
+>>> from unspool.train import DataRecord, Ending, Result, Trial
 >>> store = Store(None)
->>> keys = store.add([Trial(us.models.GCN, seed=s) for s in range(3)], data="cora", mark="5e1f")
+>>> keys = store.add([Trial(us.models.GCN, seed=s) for s in range(3)], DataRecord("cora", "5e1f"))
 >>> mine = store.claim(keys, 2)
->>> store.finish([(mine[0], Result(12, 50, 0.1, 0.9, 0.7, 0.71, "all epochs", 0.4))])
+>>> store.finish([(mine[0], Result(12, 50, 0.1, 0.9, 0.7, 0.71, Ending.ALL_EPOCHS, 0.4))])
 >>> {status.value: count for status, count in store.counts().items() if count}
 {'waiting': 1, 'running': 1, 'done': 1}
 >>> store.close()
@@ -28,11 +28,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from unspool.study.store.connection import Connection
 from unspool.study.store.file import Access, StoreProblem, check_room, damaged, now
-from unspool.study.store.holder import Holder, bury, is_alive, machine
-from unspool.study.store.link import Link
-from unspool.study.store.row import COLUMNS, RESULT, DamagedRow, Row, Status, numbers, read, sealed, status_of
-from unspool.study.trial import Result, Trial
+from unspool.study.store.row import COLUMNS, RESULT, WORKER, DamagedRow, Row, Status, numbers, read, sealed, status_of
+from unspool.study.store.worker_lock import WorkerLock, is_alive, machine, remove_stale
+from unspool.train import DataRecord, Result, Trial
 
 __all__ = ["Access", "Row", "Status", "Store", "StoreProblem"]
 
@@ -51,7 +51,7 @@ class Store:
         >>> import tempfile, pathlib, unspool as us
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "study.db"
         >>> with Store(path) as store:
-        ...     keys = store.add([Trial(us.models.GCN)], data="cora", mark="5e1f")
+        ...     keys = store.add([Trial(us.models.GCN)], DataRecord("cora", "5e1f"))
         >>> with Store.open(path, Access.READ) as store:
         ...     print(store.rows()[0].status)
         Status.WAITING
@@ -60,8 +60,8 @@ class Store:
     def __init__(self, path: str | os.PathLike[str] | None, access: Access = Access.WRITE) -> None:
         self.path = None if path is None else Path(path).resolve()
         self.access = access
-        self._link = Link(self.path, access)
-        self._holder: Holder | None = None
+        self._connection = Connection(self.path, access)
+        self._lock: WorkerLock | None = None
         if access is Access.WRITE and self.path is not None:
             self.rows()  # a row that is damaged is found before the work, and not after it
 
@@ -70,13 +70,12 @@ class Store:
         """The study in a file; the same as ``Store(path, access)``."""
         return cls(path, access)
 
-    def add(self, trials: Sequence[Trial], data: str, mark: str) -> list[str]:
+    def add(self, trials: Sequence[Trial], data: DataRecord) -> list[str]:
         """Put trials into the store, after those that are there; one that is there already stays as it is.
 
         Args:
             trials: in their order.
-            data: the name of the dataset, for people.
-            mark: its fingerprint, which goes into the keys.
+            data: what they are trained on; its fingerprint goes into the keys.
 
         Returns:
             The key of each trial.
@@ -85,20 +84,23 @@ class Store:
             >>> import unspool as us
             >>> with Store(None) as store:
             ...     trials = [Trial(us.models.GCN, seed=s) for s in (0, 1)]
-            ...     store.add(trials, "cora", "5e1f") == store.add(trials, "cora", "5e1f"), len(store.rows())
+            ...     store.add(trials, DataRecord("cora", "5e1f")) == store.add(trials, DataRecord("cora", "5e1f")), len(store.rows())
             (True, 2)
         """
-        keys = [trial.key(mark) for trial in trials]
-        rows = {key: json.dumps(trial.describe()) for key, trial in zip(keys, trials, strict=True)}
+        keys = [trial.key(data.fingerprint) for trial in trials]
+        rows = {key: json.dumps(trial.to_plain()) for key, trial in zip(keys, trials, strict=True)}
+        source = None if data.source is None else json.dumps(dict(data.source))
+        about = (data.name, data.fingerprint, data.score, data.kind, source)
         ask = "SELECT key FROM trial WHERE key IN (SELECT value FROM json_each(?))"
         change = (
-            "INSERT INTO trial (key, number, data, mark, described, made, status) VALUES (?, ?, ?, ?, ?, ?, 'waiting')"
+            "INSERT INTO trial (key, number, data, fingerprint, score, kind, source, trial, made, status) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting')"
         )
-        with self._link.changing() as sql:
+        with self._connection.changing() as sql:
             known = {key for (key,) in sql.execute(ask, [json.dumps(keys)])}
             (last,) = sql.execute("SELECT coalesce(max(number), 0) FROM trial").fetchone()
             new = enumerate(((key, text) for key, text in rows.items() if key not in known), last + 1)
-            told = [(key, number, data, mark, text) for number, (key, text) in new]
+            told = [(key, number, *about, text) for number, (key, text) in new]
             sql.executemany(change, [(*one, sealed(*one)) for one in told])
         return keys
 
@@ -107,7 +109,7 @@ class Store:
 
         No two processes ever get the same one, and one that was killed has none.
         """
-        with self._link.changing() as sql:
+        with self._connection.changing() as sql:
             _check_known(sql, keys)
             self._free_the_dead(sql)
             found = sql.execute(
@@ -118,7 +120,7 @@ class Store:
             if found:
                 me = self._enter(sql)
                 sql.executemany(
-                    "UPDATE trial SET status = 'running', holder = ? WHERE key = ?", [(me, key) for (key,) in found]
+                    "UPDATE trial SET status = 'running', worker = ? WHERE key = ?", [(me, key) for (key,) in found]
                 )
         return [key for (key,) in found]
 
@@ -126,31 +128,31 @@ class Store:
         """Give back trials that this process has claimed and not ended; others are left alone."""
         me = self._token
         if me is not None:
-            change = "UPDATE trial SET status = 'waiting', holder = NULL WHERE key = ? AND holder = ?"
-            with self._link.changing() as sql:
+            change = "UPDATE trial SET status = 'waiting', worker = NULL WHERE key = ? AND worker = ?"
+            with self._connection.changing() as sql:
                 sql.executemany(change, [(key, me) for key in keys])
 
     def finish(self, pairs: Sequence[tuple[str, Result]]) -> None:
         """Write results down, all or none; a trial that has one already keeps it."""
         fields = ", ".join(f"{name} = ?" for name in RESULT)
         change = (
-            f"UPDATE trial SET status = 'done', holder = NULL, message = NULL, ended = ?, finished_at = ?, {fields} "
+            f"UPDATE trial SET status = 'done', worker = NULL, message = NULL, ended = ?, finished_at = ?, {fields} "
             "WHERE key = ? AND status != 'done'"
         )
         time = now()
         found = [(key, (time, *numbers(result))) for key, result in pairs]
-        with self._link.changing() as sql:
+        with self._connection.changing() as sql:
             _check_known(sql, [key for key, _ in pairs])
             sql.executemany(change, [(sealed(key, "done", None, *values), *values, key) for key, values in found])
 
     def fail(self, key: str, message: str) -> None:
         """Write down that a trial went wrong; it counts as ended until :meth:`retry_failed`."""
         change = (
-            "UPDATE trial SET status = 'failed', holder = NULL, ended = ?, message = ?, finished_at = ? "
+            "UPDATE trial SET status = 'failed', worker = NULL, ended = ?, message = ?, finished_at = ? "
             "WHERE key = ? AND status != 'done'"
         )
         told = (message, now())
-        with self._link.changing() as sql:
+        with self._connection.changing() as sql:
             _check_known(sql, [key])
             sql.execute(change, (sealed(key, "failed", *told, *(None for _ in RESULT)), *told, key))
 
@@ -160,21 +162,21 @@ class Store:
         Example:
             >>> import unspool as us
             >>> with Store(None) as store:
-            ...     (key,) = store.add([Trial(us.models.GCN)], "cora", "5e1f")
+            ...     (key,) = store.add([Trial(us.models.GCN)], DataRecord("cora", "5e1f"))
             ...     store.fail(key, "out of memory")
             ...     store.claim([key], 1), store.retry_failed(), store.claim([key], 1) == [key]
             ([], 1, True)
         """
-        with self._link.changing() as sql:
+        with self._connection.changing() as sql:
             change = "UPDATE trial SET status = 'waiting', ended = NULL, message = NULL, finished_at = NULL WHERE status = 'failed'"
             return sql.execute(change).rowcount
 
     def rows(self, data: str | None = None) -> list[Row]:
         """All trials in their order, or those on one dataset."""
-        with self._link.using() as sql:
+        with self._connection.using() as sql:
             question = f"SELECT {COLUMNS} FROM trial WHERE :data IS NULL OR data = :data ORDER BY number"
             found = sql.execute(question, {"data": data}).fetchall()
-        alive = self._alive(row[5] for row in found)
+        alive = self._alive(row[WORKER] for row in found)
         try:
             return [read(row, alive) for row in found]
         except DamagedRow as problem:
@@ -182,36 +184,36 @@ class Store:
 
     def counts(self, data: str | None = None) -> dict[Status, int]:
         """How many trials there are in each state."""
-        with self._link.using() as sql:
+        with self._connection.using() as sql:
             question = (
-                "SELECT status, holder, count(*) FROM trial WHERE :data IS NULL OR data = :data GROUP BY status, holder"
+                "SELECT status, worker, count(*) FROM trial WHERE :data IS NULL OR data = :data GROUP BY status, worker"
             )
             found = sql.execute(question, {"data": data}).fetchall()
-        alive = self._alive(holder for _, holder, _ in found)
+        alive = self._alive(worker for _, worker, _ in found)
         counts = dict.fromkeys(Status, 0)
         try:
-            for status, holder, count in found:
-                counts[status_of(status, holder, alive)] += count
+            for status, worker, count in found:
+                counts[status_of(status, worker, alive)] += count
         except ValueError:
             raise damaged(self.path) from None
         return counts
 
-    def holders(self) -> list[tuple[str, int, int]]:
+    def workers(self) -> list[tuple[str, int, int]]:
         """Machine, process and number of trials of everybody who is training now.
 
         Example:
             >>> import os, unspool as us
             >>> with Store(None) as store:
-            ...     keys = store.add([Trial(us.models.GCN)], "cora", "5e1f")
+            ...     keys = store.add([Trial(us.models.GCN)], DataRecord("cora", "5e1f"))
             ...     _ = store.claim(keys, 1)
-            ...     [(pid == os.getpid(), many) for _, pid, many in store.holders()]
+            ...     [(pid == os.getpid(), many) for _, pid, many in store.workers()]
             [(True, 1)]
         """
         question = (
-            "SELECT holder.token, holder.host, holder.pid, count(*) FROM holder JOIN trial ON trial.holder = holder.token "
-            "WHERE trial.status = 'running' GROUP BY holder.token ORDER BY holder.host, holder.pid"
+            "SELECT worker.token, worker.host, worker.pid, count(*) FROM worker JOIN trial ON trial.worker = worker.token "
+            "WHERE trial.status = 'running' GROUP BY worker.token ORDER BY worker.host, worker.pid"
         )
-        with self._link.using() as sql:
+        with self._connection.using() as sql:
             found = sql.execute(question).fetchall()
         alive = self._alive(token for token, *_ in found)
         return [(host, pid, many) for token, host, pid, many in found if token in alive]
@@ -221,7 +223,7 @@ class Store:
 
         A trial takes about a kilobyte.
         """
-        with self._link.changing() as sql:
+        with self._connection.changing() as sql:
             sql.execute("INSERT OR REPLACE INTO meta VALUES ('probe', '')")
             sql.execute("DELETE FROM meta WHERE name = 'probe'")
         if self.path is not None:
@@ -230,13 +232,13 @@ class Store:
     def close(self) -> None:
         """Give back what is claimed, and close the file; a second time does nothing."""
         me = self._token
-        if me is not None and self._holder is not None and not self._link.closed:
+        if me is not None and self._lock is not None and not self._connection.closed:
             # Where it cannot be written, the next process that claims sees that this one has gone.
-            with suppress(StoreProblem), self._link.changing() as sql:
+            with suppress(StoreProblem), self._connection.changing() as sql:
                 _free(sql, me)
-            self._holder.let_go()
-        self._holder = None
-        self._link.close()
+            self._lock.let_go()
+        self._lock = None
+        self._connection.close()
 
     def __enter__(self) -> Store:
         return self
@@ -252,15 +254,15 @@ class Store:
     @property
     def _token(self) -> str | None:
         """The name under which this process claims; None before it has claimed anything."""
-        return None if self._holder is None or self._holder.pid != os.getpid() else self._holder.token
+        return None if self._lock is None or self._lock.pid != os.getpid() else self._lock.token
 
     def _enter(self, sql: sqlite3.Connection) -> str:
         """List this process among those at work."""
-        if self._holder is None or self._token is None:
-            self._holder = Holder(self.path)
-        told = (self._holder.token, machine(), platform.node(), self._holder.pid)
-        sql.execute("INSERT INTO holder VALUES (?, ?, ?, ?) ON CONFLICT (token) DO NOTHING", told)
-        return self._holder.token
+        if self._lock is None or self._token is None:
+            self._lock = WorkerLock(self.path)
+        told = (self._lock.token, machine(), platform.node(), self._lock.pid)
+        sql.execute("INSERT INTO worker VALUES (?, ?, ?, ?) ON CONFLICT (token) DO NOTHING", told)
+        return self._lock.token
 
     def _alive(self, tokens: Iterable[str | None]) -> set[str]:
         return {token for token in set(tokens) if token is not None and is_alive(self.path, token)}
@@ -268,12 +270,12 @@ class Store:
     def _free_the_dead(self, sql: sqlite3.Connection) -> None:
         """Let trials wait again whose process is gone; refuse to work beside another machine."""
         me, here = self._token, machine()
-        for token, where, host, pid in sql.execute("SELECT token, machine, host, pid FROM holder").fetchall():
+        for token, where, host, pid in sql.execute("SELECT token, machine, host, pid FROM worker").fetchall():
             if token == me:
                 continue
             if not is_alive(self.path, token):
                 _free(sql, token)
-                bury(self.path, token)
+                remove_stale(self.path, token)
             elif where != here:
                 raise StoreProblem(
                     f"{self.path} is in use by process {pid} on {host}, and one file serves one machine; give this machine its own file"
@@ -281,8 +283,8 @@ class Store:
 
 
 def _free(sql: sqlite3.Connection, token: str) -> None:
-    sql.execute("UPDATE trial SET status = 'waiting', holder = NULL WHERE holder = ?", (token,))
-    sql.execute("DELETE FROM holder WHERE token = ?", (token,))
+    sql.execute("UPDATE trial SET status = 'waiting', worker = NULL WHERE worker = ?", (token,))
+    sql.execute("DELETE FROM worker WHERE token = ?", (token,))
 
 
 def _check_known(sql: sqlite3.Connection, keys: Sequence[str]) -> None:

@@ -1,0 +1,91 @@
+"""A batch of one slot, for trials that cannot be stacked."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unspool.train import PreparedTrial
+from unspool.train.epochs import Epochs, make_optimiser
+from unspool.train.seeding import seeded
+
+
+class SingleTrial:
+    """One trial that trains as :func:`unspool.train.fit` trains it, behind the face of a batch.
+
+    For whatever does not stack: another optimiser than Adam, half precision, losses that draw at random, modules that look at
+    values. What such a trial draws from torch's generator comes from its own seed, so neighbours do not change it.
+
+    Args:
+        members: exactly one.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> from unspool import datasets, train
+        >>> from unspool.train import Trial
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> trial = Trial(us.models.MLP, config=train.TrainConfig(optimiser=torch.optim.SGD))
+        >>> batch = SingleTrial([PreparedTrial(trial, trial.build(data.features.shape[1], 2), train.Task.of(data))])
+        >>> batch.run_epochs(2).shape
+        (2, 1, 4)
+    """
+
+    def __init__(self, members: Sequence[PreparedTrial]) -> None:
+        if len(members) != 1:
+            raise ValueError(f"{len(members)} trials for a batch of one slot: give one")
+        self.load([0], members)
+
+    @property
+    def slots(self) -> int:
+        """One."""
+        return 1
+
+    def load(self, slots: Sequence[int], members: Sequence[PreparedTrial]) -> None:
+        """Start another trial."""
+        if not members:
+            return
+        (member,) = members
+        self._device = member.task.target.device
+        model = copy.deepcopy(member.model).to(self._device)  # members stay as they are: a batch may be opened again
+        self._epochs = Epochs(model, make_optimiser(member.trial.config, model), member.task, member.trial.config)
+        with seeded(member.trial.seed, self._device):
+            self._generators = _generators(self._device)
+        if member.generator is not None:
+            self._generators[0] = member.generator
+
+    def run_epochs(self, epochs: int) -> NDArray[np.float64]:
+        """Train for some epochs."""
+        numbers = np.full((epochs, 1, 4), np.nan)
+        with seeded(None, self._device):
+            _set_generators(self._device, self._generators)
+            for k in range(epochs):
+                try:
+                    numbers[k, 0] = self._epochs()
+                except ValueError:
+                    if not self._epochs.stepped:
+                        raise
+                    break  # what is wrong inside the model now was right before a step was taken: it has diverged
+                if not np.isfinite(numbers[k, 0, 0]):
+                    numbers[k] = np.nan
+                    break
+            self._generators = _generators(self._device)
+        return numbers
+
+    def compact(self, slots: Sequence[int]) -> SingleTrial:
+        """Itself: there is nothing smaller."""
+        return self
+
+
+def _generators(device: torch.device) -> list[torch.Tensor]:
+    found = [torch.get_rng_state()]
+    return [*found, torch.cuda.get_rng_state(device)] if device.type == "cuda" else found
+
+
+def _set_generators(device: torch.device, states: list[torch.Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)

@@ -1,0 +1,248 @@
+"""Which trials may share a stack."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import pickle
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unspool.models.model import Model
+from unspool.study.batch import TrialBatch
+from unspool.study.batch.fixed_hops import with_fixed_hops
+from unspool.study.batch.kernel.fits import fast_signature
+from unspool.study.batch.single_trial import SingleTrial
+from unspool.study.batch.stacked_batch import StackedBatch, decays, state
+from unspool.train import PreparedTrial, Trial
+from unspool.train.config import Precision
+from unspool.train.loss import Binary, CrossEntropy, Ranking, Regression
+from unspool.train.trial import looks
+from unspool.unrolling import Checkpointed, Implicit, Unrolled
+
+#: Trials that fill a GPU by themselves: groups of as many are not mixed with deeper ones.
+FULL = 128
+#: Losses that go under ``vmap``. Link draws at random, and Own may do anything.
+_STACKABLE_LOSSES = (CrossEntropy, Binary, Regression, Ranking)
+
+
+def signature(member: PreparedTrial) -> Hashable | None:
+    """What must be equal for two trials to share a stack; None where a trial has to train alone.
+
+    Two models fit together if they are the same but for the *values* of parameters and buffers. This is looked up in the
+    models themselves, not in a list of names: everything else that a model is made of (numbers, choices, parts) is written
+    out and hashed. Dropout keeps its rate in a buffer, so rates may differ; whether a rate is zero may not, because dropout
+    that never drops is left out of the stack. Data must be the same objects, and sets of nodes of the same size.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> task = train.Task.of(data)
+        >>> def of(**settings):
+        ...     trial = Trial(us.models.APPNP, settings)
+        ...     return signature(PreparedTrial(trial, trial.build(data.features.shape[1], 2), task))
+        >>> of(teleport=0.1, dropout=0.5) == of(teleport=0.2, dropout=0.8)
+        True
+        >>> of(depth=10) == of(depth=2)
+        False
+    """
+    config, task = member.trial.config, member.task
+    if (fast := fast_signature(member)) is not None:
+        return fast
+    if config.optimiser is not torch.optim.Adam or config.precision is not Precision.FULL:
+        return None
+    if type(task.loss) not in _STACKABLE_LOSSES or not _may_stack(member.model, task.target.device):
+        return None
+    written = _written(with_fixed_hops(member.model, task.graph))
+    trained = tuple(decays(member))
+    if written is None or not trained:
+        return None
+    sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
+    # Numbers are scaled by each split, and lie in the stack; classes are one tensor for all.
+    goal = (task.target.shape, task.target.dtype) if task.target.is_floating_point() else id(task.target)
+    return (written, trained, task.loss, sizes, id(task.x), id(task.graph), goal)
+
+
+def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
+    """A batch for trials of one signature.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> from unspool import datasets, train
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> trial = Trial(us.models.MLP, config=train.TrainConfig(optimiser=torch.optim.SGD))
+        >>> type(open_batch([PreparedTrial(trial, trial.build(data.features.shape[1], 2), train.Task.of(data))])).__name__
+        'SingleTrial'
+    """
+    if fast_signature(members[0]) is not None:
+        from unspool.study.batch.kernel import KernelBatch
+
+        return KernelBatch(members)
+    # A stack of one on the CPU gains nothing and pays for vmap: 12 ms an epoch in place of 8 (UGDGNN on Cora).
+    single = len(members) == 1 and members[0].task.target.device.type == "cpu"
+    return SingleTrial(members) if single or signature(members[0]) is None else StackedBatch(members)
+
+
+def sort_trials(trials: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) -> list[list[Trial]]:
+    """Trials that probably share a stack, together; in the order in which they were given.
+
+    Not every model is built for this. Trials with the same settings but for fractions are compared by one of them, whose
+    fractions are changed one at a time: a fraction that changes the signature separates its trials, another does not. The
+    signature of each trial is looked at again when it is built, so a wrong guess costs time and nothing else.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        >>> task = train.Task.of(data)
+        >>> provide = lambda trial: PreparedTrial(trial, trial.build(data.features.shape[1], 2), task)
+        >>> grid = [Trial(us.models.GPRGNN, {"dropout": d, "depth": k}) for d in (0.2, 0.5) for k in (2, 4)]
+        >>> [len(group) for group in sort_trials(grid, provide)]
+        [2, 2]
+    """
+    rough: dict[Hashable, list[Trial]] = {}
+    for trial in trials:
+        rough.setdefault(_rough(trial), []).append(trial)
+    groups: dict[Hashable, list[Trial]] = {}
+    for key, some in rough.items():
+        telling = _telling(some, provide)
+        for trial in some:
+            values = tuple(trial.settings[name] for name in telling)
+            groups.setdefault((key, values), []).append(trial)
+    return _merged(list(groups.values()), provide)
+
+
+def _merged(groups: list[list[Trial]], provide: Callable[[Trial], PreparedTrial]) -> list[list[Trial]]:
+    """Small groups of fast batches that differ in depth only, together, the deepest first: a batch has room for its deepest.
+
+    Every trial of a batch pays for that room, so none shares it with one of less than half its depth.
+    """
+    found: list[list[Trial]] = []
+    shared: dict[Hashable, list[Trial]] = {}
+    for group in groups:
+        alike = None
+        if len(group) < FULL and "depth" in group[0].settings:
+            with contextlib.suppress(Exception):  # it is told when the trial's own turn comes
+                alike = fast_signature(provide(group[0]))
+        if alike is None:
+            found.append(group)
+        elif alike in shared:
+            shared[alike].extend(group)
+        else:
+            shared[alike] = group
+            found.append(group)
+    for group in shared.values():
+        group.sort(key=lambda trial: -trial.settings["depth"])
+    together = {id(group) for group in shared.values()}
+    return [part for group in found for part in (_near(group) if id(group) in together else [group])]
+
+
+def _near(trials: list[Trial]) -> list[list[Trial]]:
+    """Trials that are sorted by depth, cut where one is less than half as deep as the first of its part.
+
+    Example:
+        >>> import unspool as us
+        >>> some = [Trial(us.models.APPNP, {"depth": depth}) for depth in (64, 32, 20, 10, 1)]
+        >>> [[trial.settings["depth"] for trial in part] for part in _near(some)]
+        [[64, 32], [20, 10], [1]]
+    """
+    parts: list[list[Trial]] = []
+    for trial in trials:
+        if not parts or 2 * trial.settings["depth"] < parts[-1][0].settings["depth"]:
+            parts.append([])
+        parts[-1].append(trial)
+    return parts
+
+
+# -- inside ------------------------------------------------------------------------------------------------------------
+
+
+def _rough(trial: Trial) -> Hashable:
+    """Everything that is known to matter without building a model; of fractions, only whether they are zero."""
+    settings = tuple(
+        (
+            name,
+            value == 0.0
+            if isinstance(value, float)
+            else repr(value)
+            if isinstance(value, int | str | None)
+            else looks(value),
+        )
+        for name, value in sorted(trial.settings.items())
+    )
+    config = trial.config
+    return (trial.model, settings, trial.normalise_rows, config.optimiser, config.precision, config.lower_level)
+
+
+def _telling(trials: list[Trial], provide: Callable[[Trial], PreparedTrial]) -> list[str]:
+    """Fractions among the settings that change the signature."""
+    first = trials[0]
+    names = [name for name, value in first.settings.items() if isinstance(value, float)]
+    found: list[str] = []
+    base: Hashable | None = None
+    for name in names:
+        other = next((t.settings[name] for t in trials if t.settings[name] != first.settings[name]), None)
+        if other is None:
+            continue
+        try:
+            base = signature(provide(first)) if base is None else base
+            changed = replace(first, settings={**first.settings, name: other})
+            same = base == signature(provide(changed))
+        except Exception:  # whatever is wrong with these settings is told when the trial's own turn comes
+            same = False
+        if not same:
+            found.append(name)
+    return found
+
+
+def _may_stack(model: nn.Module, device: torch.device) -> bool:
+    """Whether no part is known to need the model for itself."""
+    for part in model.modules():
+        if isinstance(part, Unrolled) and isinstance(part.adjoint, Checkpointed):
+            return False
+        # Trap: on the CPU an exact solve ends when all columns have converged, so trials would feel each other.
+        if isinstance(part, Unrolled) and isinstance(part.adjoint, Implicit) and device.type == "cpu":
+            return False
+    return True
+
+
+def _written(model: nn.Module) -> str | None:
+    """A hash of all that a model is but the values of its state; None where it cannot be written out."""
+    out = io.BytesIO()
+    try:
+        _Writer(out, model).dump(model)
+    except Exception:  # open files, threads, locks: pickle has no common error
+        return None
+    return hashlib.sha256(out.getvalue()).hexdigest()
+
+
+class _Writer(pickle.Pickler):
+    """Writes a module with shapes in the place of its state."""
+
+    def __init__(self, out: io.BytesIO, model: nn.Module) -> None:
+        super().__init__(out, protocol=4)
+        # Trap: pickle writes a second mention of the same object differently, and equal strings need not be the same object.
+        self.fast = True
+        held = state(model)
+        self._known: dict[int, Any] = {
+            id(value): ("state", tuple(value.shape), str(value.dtype), value.requires_grad) for value in held.values()
+        }
+        # The settings of a named model say how it was built; what matters of them is in its parts.
+        self._known |= {id(part.settings): ("settings",) for part in model.modules() if isinstance(part, Model)}
+
+    def persistent_id(self, obj: Any) -> Any:
+        """A short name for what is not to be written out."""
+        if id(obj) in self._known:
+            return self._known[id(obj)]
+        if isinstance(obj, Tensor):
+            return ("tensor", str(obj.dtype), str(obj.device), obj.detach().cpu().numpy().tobytes())
+        if isinstance(obj, type | FunctionType | BuiltinFunctionType):
+            return ("code", id(obj))
+        return None

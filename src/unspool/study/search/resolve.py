@@ -1,0 +1,120 @@
+"""What is said in a space, as a trial: which words go to the configuration, which to the model, and what a preset adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from unspool.errors import UNSHOWN, InputError
+from unspool.settings import REQUIRED, schema_of
+from unspool.settings.ranges import Choice, Range
+from unspool.train import DEFAULT, Preset, Stop, TrainConfig, Trial
+
+#: A setting as it was said: by name, with nothing from presets yet.
+Words = Mapping[str, Any]
+
+#: Words that change how training goes.
+CONFIG = TrainConfig.schema
+#: How many models are built to see whether their settings fit. One takes a millisecond or two.
+_TRIED = 100
+
+
+def takes(model: type[nn.Module], word: str) -> bool:
+    """Whether a word means something to a model or to its training.
+
+    Example:
+        >>> import unspool as us
+        >>> takes(us.models.SGC, "lr"), takes(us.models.SGC, "depth"), takes(us.models.SGC, "hidden")
+        (True, True, False)
+    """
+    return word == "preset" or word in CONFIG or schema_of(model).takes(word)
+
+
+def check_words(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse what is not a model class, words that nobody knows, and values that do not fit."""
+    if not models:
+        raise ValueError("no model is given; begin with a class such as models.GPRGNN")
+    for model in models:
+        if not (isinstance(model, type) and issubclass(model, nn.Module)):
+            kind = type(model).__name__
+            hint = f"give the class {kind}, not one that is built" if isinstance(model, nn.Module) else "give a class"
+            raise TypeError(f"{kind if isinstance(model, nn.Module) else repr(model)} is not a model class; {hint}")
+        missing = [s.name for s in schema_of(model).values() if s.default is REQUIRED and s.name not in said]
+        if missing:
+            raise InputError(missing[0], UNSHOWN, f"a value: {model.__name__} has no default for it")
+    for name, values in said.items():
+        if not any(takes(model, name) for model in models):
+            each = "; ".join(f"{m.__name__} takes {', '.join(schema_of(m)) or 'no settings'}" for m in models)
+            raise InputError(name, UNSHOWN, f"a setting: {each}; training takes {', '.join(CONFIG)}")
+        for value in _samples(values):
+            _check_value(models, name, value)
+
+
+def _check_value(models: tuple[type[nn.Module], ...], name: str, value: Any) -> None:
+    if name == "preset":
+        if not isinstance(value, Preset | None):
+            raise InputError("preset", value, "a preset, such as train.DEFAULT or reproduce.PAPER")
+    elif name in CONFIG:
+        CONFIG[name].accept(value)
+    else:
+        for model in models:
+            if name in schema_of(model):
+                schema_of(model)[name].accept(value)
+
+
+def _samples(values: tuple[Any, ...]) -> Iterable[Any]:
+    """The values themselves, and both ends of ranges."""
+    for value in values:
+        if isinstance(value, Choice):
+            yield from value.values
+        elif isinstance(value, Range):
+            yield from (value.at(0.0), value.at(1 - 2**-53))
+        else:
+            yield value
+
+
+def resolve(model: type[nn.Module], words: Words, dataset: str) -> Trial:
+    """The trial that words mean on a dataset, with seed 0: what they leave out comes from their preset.
+
+    Example:
+        >>> import unspool as us
+        >>> trial = resolve(us.models.GPRGNN, {"dropout": 0.2, "lr": 0.05, "preset": us.reproduce.PAPER}, "cora")
+        >>> trial.settings["dropout"], trial.settings["depth"], trial.config.lr, trial.config.epochs
+        (0.2, 10, 0.05, 1000)
+    """
+    said = dict(words)
+    preset = said.pop("preset", None)
+    start = (DEFAULT if preset is None else preset).trial(model, dataset)
+    changes = {name: said.pop(name) for name in words if name in CONFIG}
+    config = start.config.replace(**with_patience(changes, start.config.stop))
+    return replace(start, settings={**start.settings, **schema_of(model).check(said)}, config=config)
+
+
+def with_patience(changes: Mapping[str, Any], stop: Stop) -> dict[str, Any]:
+    """Patience that is asked for is meant, even where the preset never stops.
+
+    Example:
+        >>> with_patience({"patience": 20}, Stop.NEVER)["stop"].name
+        'PATIENCE'
+    """
+    asked = "patience" in changes and "stop" not in changes and stop is Stop.NEVER
+    return {**changes, "stop": Stop.PATIENCE} if asked else dict(changes)
+
+
+def try_out(model: type[nn.Module], trials: Iterable[Trial]) -> None:
+    """Build a small model of each of some trials, so that settings that do not fit together are found before the work.
+
+    Only models that declare their settings are built, as others may not like small widths; of very many settings only the first.
+    """
+    if not hasattr(model, "schema"):
+        return
+    distinct = {str(trial): trial for trial in trials}
+    for trial in list(distinct.values())[:_TRIED]:
+        try:
+            trial.build(4, 2)
+        except (ValueError, TypeError) as problem:
+            told = ", ".join(f"{name}={trial.shown(name)}" for name in trial.settings)
+            raise ValueError(f"{model.__name__}({told}) cannot be built: {problem}") from problem
