@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 
 import unspool as us
-from unspool.models.folder import read_card, save_folder, write_card
+from unspool.models.pretrained import read_card, save_pretrained, write_card
+from unspool.train import Stop, TrainConfig, Trial
 
 HEAD = ["epoch", "train_loss", "valid_loss", "valid_score", "test_score"]
 
@@ -27,15 +28,22 @@ def write_history(place, rows):
         csv.writer(file).writerows([HEAD, *rows])
 
 
-def facts(rows, seed, reason="all epochs", **data):
+def facts(rows, seed, ending="all_epochs", **data):
     best = min(rows, key=lambda row: row[2])
+    made = {"name": "Toy", "hash": "a" * 32, "split": "b" * 32, "classes": ["cat", "dog"], "notes": ["made up"], **data}
+    selected = dict(zip(HEAD, best, strict=True))
     return {
-        "preset": {"name": "paper", "rate": 0.01, "decay": {"first": 5e-4}, "select": "lowest validation loss", "stop": "never", "epochs": len(rows)},
-        "data": {"name": "Toy", "hash": "a" * 32, "split": "b" * 32, "classes": ["cat", "dog"], "notes": ["made up"], **data},
+        "data": made,
         "task": {"kind": "classes", "score": "accuracy"},
-        "metrics": {**dict(zip(HEAD, best, strict=True)), "seed": seed, "epochs": len(rows), "reason": reason, "seconds": 1.25},
+        "metrics": {**selected, "seed": seed, "epochs": len(rows), "ending": ending, "seconds": 1.25},
         "hardware": {"processor": "abacus", "cores": 2, "threads": 1, "device": "cpu"},
-    }  # fmt: skip
+    }
+
+
+def trial(kind, seed, settings):
+    """What a card says about training."""
+    config = TrainConfig(lr=0.01, weight_decay={"first": 5e-4}, stop=Stop.NEVER, epochs=20)
+    return Trial(kind, settings, config, seed, preset="paper").to_plain()
 
 
 def make_job(folder, seeds=3, epochs=20, kind=us.models.GPRGNN, classes=2, **settings):
@@ -50,8 +58,7 @@ def make_job(folder, seeds=3, epochs=20, kind=us.models.GPRGNN, classes=2, **set
                 parameter.add_(0.05 * torch.randn(parameter.shape))
         rows = history(length, seed)
         place = Path(folder) / f"seed{seed}"
-        common = {**facts(rows, seed), "preset": facts(history(20, 0), 0)["preset"]}
-        save_folder(model, place, **common)
+        save_pretrained(model, place, **facts(rows, seed), trial=trial(kind, seed, settings))
         write_history(place, rows)
         kept.append(rows)
     return Path(folder), kept

@@ -6,10 +6,25 @@ import numpy as np
 import pytest
 
 from report.reading import read
-from unspool.report import Cell, Code, Column, Figure, Maths, Notes, Page, Panel, Paragraph, Section, Table, Tone, facts
+from unspool.report import (
+    Cell,
+    Code,
+    Column,
+    Figure,
+    Maths,
+    Notes,
+    Page,
+    Panel,
+    Paragraph,
+    Section,
+    Stroke,
+    Table,
+    Tone,
+    facts,
+)
 from unspool.report.figure import inline
 from unspool.report.text import clean, number, shown, to_html, to_markdown
-from unspool.spectral.plot import BLUE
+from unspool.spectral.drawing import BLUE
 
 EVIL = "<script>alert('1')</script> & \"q\" | a_b *c* `d` \x00 \ud800 é ‖²"
 
@@ -81,7 +96,7 @@ def test_a_row_that_does_not_fit_is_named():
 
 def test_a_drawn_line_is_the_data():
     x, y = np.linspace(0, 2, 150), np.cos(np.linspace(0, 9, 150))
-    panel = Panel.drawn("p", "a line", lambda axis: axis.plot(x, y, color=BLUE))
+    panel = Panel("p", "a line", lambda axis: axis.plot(x, y, color=BLUE))
     paths = [p.attributes for p in read(panel.svg).all("path")]
     line = next(p["d"] for p in paths if "stroke: var(--blue)" in p.get("style", ""))
     drawn = np.array(re.findall(r"-?\d+\.?\d*", line), dtype=float).reshape(-1, 2)
@@ -93,7 +108,7 @@ def test_a_drawn_line_is_the_data():
 
 
 def test_svg_takes_its_colours_and_letters_from_the_page():
-    panel = Panel.drawn("p", EVIL, lambda axis: axis.plot([0, 1], [0, 1], "o", color="black", label="dots"))
+    panel = Panel("p", EVIL, lambda axis: axis.plot([0, 1], [0, 1], "o", color="black", label="dots"))
     tree = read(panel.svg)
     picture = next(tree.all("svg"))
     assert picture.attributes["role"] == "img"
@@ -107,7 +122,7 @@ def test_every_reference_in_a_panel_leads_somewhere_and_panels_do_not_share_name
     def draw(axis):
         axis.plot([0, 1], [0, 1], "o")
 
-    panels = [Panel.drawn(name, "x", draw).svg for name in ("one", "two")]
+    panels = [Panel(name, "x", draw).svg for name in ("one", "two")]
     names = [set(re.findall(r' id="([^"]*)"', svg)) for svg in panels]
     for svg, ids in zip(panels, names, strict=True):
         assert set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', svg)) != set()
@@ -142,7 +157,7 @@ def test_numbers_are_shown_or_a_dash(value, text):
 
 
 def test_long_words_are_cut():
-    assert len(to_html("a" * 10_000)) == 600
+    assert len(to_html("a" * 10_000)) == 2000
     assert to_markdown("# no heading").startswith("\\#")
 
 
@@ -167,3 +182,21 @@ def test_colours_can_be_read_in_light_and_in_dark(scheme):
         assert contrast(colour[words], colour["soft"]) >= 4.5
     for line in ("blue", "orange", "green", "grey"):
         assert contrast(colour[line], colour["paper"]) >= 3
+
+
+def test_a_figure_shows_its_key_and_folds_its_numbers_away():
+    table = Table("Numbers", ["K", "score"], [["1", "2"]])
+    figure = Figure([], "A caption.", {"GCN": Stroke(BLUE, "--")}, [table])
+    tree = read(figure.html())
+    assert [item.text() for item in tree.all("li")] == ["GCN"]
+    assert [summary.text() for summary in tree.all("summary")] == ["The numbers of this figure"]
+    assert "| 1 | 2 |" in figure.markdown()
+
+
+def test_panels_are_drawn_when_somebody_looks():
+    drawn = []
+    figure = Figure([Panel("p", "A line.", drawn.append)], "A caption.")
+    assert "A line." in figure.markdown()
+    assert drawn == []
+    assert "<svg" in figure.html()
+    assert len(drawn) == 1

@@ -58,12 +58,12 @@ def test_a_quantity_that_nobody_measured_has_no_curve(tmp_path):
 
 def test_interrupted_seeds_do_not_count_unless_all_are(tmp_path):
     folder, _ = make_job(tmp_path)
-    edit(folder / "seed1", lambda card: card["metrics"].update(reason="interrupted"))
+    edit(folder / "seed1", lambda card: card["metrics"].update(ending="interrupted"))
     job = read_job(folder)
     assert [s.name for s in job.counted] == ["0", "2"]
     assert "Seed 1 was interrupted and does not count" in job.warnings()[0]
     for name in ("seed0", "seed2"):
-        edit(folder / name, lambda card: card["metrics"].update(reason="interrupted"))
+        edit(folder / name, lambda card: card["metrics"].update(ending="interrupted"))
     job = read_job(folder)
     assert [s.name for s in job.counted] == ["0", "1", "2"]
     assert "No seed was trained to its end" in job.warnings()[0]
@@ -73,7 +73,7 @@ def test_interrupted_seeds_do_not_count_unless_all_are(tmp_path):
     "change",
     [
         lambda card: card["settings"].update(depth=3),
-        lambda card: card["preset"].update(rate=0.5),
+        lambda card: card["trial"]["config"].update(lr=0.5),
         lambda card: card["data"].update(hash="c" * 32),
         lambda card: card.update(model="SGC"),
     ],

@@ -16,7 +16,7 @@ import unspool as us
 from report.jobs import edit, make_job, write_history
 from report.reading import read, rows
 from unspool import datasets, report, train
-from unspool.models.folder import load_folder, save_folder
+from unspool.models.pretrained import load_pretrained, save_pretrained
 from unspool.report.score import Score, against
 from unspool.report.seeds import read_job
 from unspool.report.spectra import GRID, learnt
@@ -36,7 +36,7 @@ def table(tree, words):
 
 def test_the_headline_is_the_mean_of_the_cards(tmp_path):
     folder, _ = make_job(tmp_path, seeds=4)
-    scores = [100 * load_folder(folder / f"seed{k}")[1]["metrics"]["test_score"] for k in range(4)]
+    scores = [100 * load_pretrained(folder / f"seed{k}").card["metrics"]["test_score"] for k in range(4)]
     tree, text = write(folder)
     wanted = f"{statistics.fmean(scores):.2f} ± {statistics.stdev(scores):.2f} %"
     assert next(p.text() for p in tree.all("p") if p.attributes.get("class") == "headline") == wanted
@@ -98,7 +98,7 @@ def test_responses_are_what_the_propagation_does_to_eigenvectors(kind, tmp_path)
     graph = us.graph.path(7).to(torch.float64)
     value, mode = np.linalg.eigh(np.eye(7) - graph.to_dense().numpy())
     for seed in range(3):
-        net = load_folder(folder / f"seed{seed}")[0].double().propagation
+        net = load_pretrained(folder / f"seed{seed}").double().propagation
         gains = []
         for k in range(7):
             pair = [net(torch.tensor(np.outer(mode[:, k], unit)), graph).detach().numpy() for unit in np.eye(3)]
@@ -111,7 +111,7 @@ def test_responses_are_what_the_propagation_does_to_eigenvectors(kind, tmp_path)
 
 def test_hop_coefficients_are_the_parameters(tmp_path):
     folder, _ = make_job(tmp_path, seeds=3, epochs=2, depth=4)
-    gamma = np.stack([load_folder(folder / f"seed{k}")[0].propagation.coefficients.detach().numpy() for k in range(3)])
+    gamma = np.stack([load_pretrained(folder / f"seed{k}").propagation.coefficients.detach().numpy() for k in range(3)])
     tree, text = write(folder)
     found = rows(table(tree, "Hop coefficients"))
     wanted = [[str(k), *(f"{v:.4f}".replace("-", "−") for v in (c.mean(), c.min(), c.max()))] for k, c in enumerate(gamma.T.astype(float))]  # fmt: skip
@@ -206,18 +206,21 @@ def test_without_matplotlib_it_says_so_and_keeps_its_tables(tmp_path, monkeypatc
 
 
 def test_a_card_that_says_nothing_has_a_report(tmp_path):
-    save_folder(us.models.SGC(4, 2), tmp_path / "seed0")
+    save_pretrained(us.models.SGC(4, 2), tmp_path / "seed0")
     tree, text = write(tmp_path)
     assert next(tree.all("h1")).text() == "SGC"
     for words in ("No score is recorded", "No epochs were kept", "does not say what it was trained on", "not recorded"):
         assert words in text
 
 
-@pytest.mark.parametrize("junk", ["x", None, {"epoch": "x", "test_score": [], "reason": 4, "seconds": {}}])
+@pytest.mark.parametrize(
+    "junk", ["x", None, {"epoch": "x", "test_score": [], "ending": 4, "seconds": {}, "config": {"lr": "x"}}]
+)
 def test_parts_of_cards_may_be_anything(junk, tmp_path):
     folder, _ = make_job(tmp_path, seeds=2)
     for name in ("seed0", "seed1"):
-        edit(folder / name, lambda card: card.update(metrics=junk, preset=junk, data=junk, task=junk, versions=junk, reading=junk, hardware=junk))  # fmt: skip
+        parts = ("metrics", "trial", "data", "task", "versions", "derivation", "hardware")
+        edit(folder / name, lambda card, parts=parts: card.update(dict.fromkeys(parts, junk)))
     assert "No score is recorded" in write(folder)[1]
 
 
@@ -283,8 +286,9 @@ def test_another_data_set_is_noticed_and_the_right_one_is_not(tmp_path):
 def test_a_trained_job_ends_as_its_run(tmp_path):
     data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
     model = us.models.GPRGNN(data.features.shape[1], 2, hidden=8)
-    run = train.fit(model, train.Task.of(data), train.Plan(epochs=8))
-    save_folder(model, tmp_path / "seed0", metrics={"epoch": run.best.epoch, "test_score": run.best.test_score, "reason": run.reason})  # fmt: skip
+    run = train.fit(model, train.Task.of(data), train.TrainConfig(epochs=8))
+    metrics = {"epoch": run.best.epoch, "test_score": run.best.test_score, "ending": run.ending.name.lower()}
+    save_pretrained(model, tmp_path / "seed0", metrics=metrics)
     write_history(tmp_path / "seed0", [e.to_list() for e in run.history])
     tree, _ = write(tmp_path, dataset=data)
     row = rows(table(tree, "1 seed"))[0]
@@ -292,13 +296,55 @@ def test_a_trained_job_ends_as_its_run(tmp_path):
     assert row[5] == f"{run.best.test_score:.4f}"
 
 
-def test_the_stopping_rule_is_said_with_its_numbers(tmp_path):
+def test_the_configuration_is_said_in_words(tmp_path):
     folder, _ = make_job(tmp_path, seeds=1, epochs=2)
-    rule = train.Stop.ABOVE_MEAN.value
-    edit(folder / "seed0", lambda card: card["preset"].update(stop=rule, patience=7, earliest=200))
-    found = dict(rows(table(write(folder)[0], "Plan of the training")))
-    assert found["ends early"] == rule.replace("`patience`", "7").replace("`earliest`", "200")
-    assert not {"patience", "earliest"} & set(found)
+    changes = {"stop": "above_mean", "patience": 7, "min_epochs": 200, "monitor": "valid_score"}
+    edit(folder / "seed0", lambda card: card["trial"]["config"].update(changes))
+    tree, text = write(folder)
+    found = dict(rows(table(tree, "How it was trained")))
+    assert found["preset"] == "paper"
+    assert found["weight decay"] == "first 0.0005"
+    assert found["ends early"] == train.TrainConfig(stop=train.Stop.ABOVE_MEAN, patience=7, min_epochs=200).stop_words()
+    assert found["epoch kept"] == train.Monitor.VALID_SCORE.value
+    assert not {"patience", "min_epochs", "stop"} & set(found)
+    assert "chosen on the validation set: highest validation score" in text
+
+
+def test_a_configuration_of_another_version_is_shown_as_it_is(tmp_path):
+    folder, _ = make_job(tmp_path, seeds=1, epochs=2)
+    edit(folder / "seed0", lambda card: card["trial"].update(config={"momentum": 0.9}))
+    assert dict(rows(table(write(folder)[0], "How it was trained"))) == {"momentum": "0.9"}
+
+
+# -- models of others --------------------------------------------------------------------------------------------------
+
+
+class Elsewhere(us.models.Model):
+    """A model that is not of this package."""
+
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        problem = us.Fidelity(0.2) + us.Smoothness(0.8)
+        self.propagation = us.unroll(problem, us.GradientDescent(step=0.5), 3)
+
+
+def test_a_model_of_ones_own_has_a_report_and_its_responses_where_the_class_is_given(tmp_path):
+    folder, _ = make_job(tmp_path, seeds=2, epochs=5, kind=Elsewhere)
+    tree, text = write(folder)
+    assert next(tree.all("h1")).text().startswith(f"{Elsewhere.__module__}:Elsewhere on Toy")
+    assert text.count("What it learnt is not shown") == 1
+    assert "is not imported because a file says so" in text
+    tree, text = write(folder, model=Elsewhere)
+    assert "What it learnt is not shown" not in text
+    assert "frequency response" in [found.text() for found in tree.all("text")]
+
+
+def test_nothing_is_imported_because_a_card_names_it(tmp_path):
+    folder, _ = make_job(tmp_path / "job", seeds=1, epochs=2)
+    (tmp_path / "trap_module.py").write_text("raise SystemExit('imported')")
+    edit(folder / "seed0", lambda card: card.update(model="trap_module:Net"))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from unspool import report; report.training({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

@@ -6,24 +6,30 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
-from unspool.reproduce import damage, settings
+from unspool.errors import InputError
+from unspool.reproduce import experiment_files
 from unspool.reproduce.attacked import run_attacked
-from unspool.reproduce.bench import Bench
-from unspool.reproduce.damage import CHANNELS, EDGES, LONG, TRAINED, hit_nodes, outlying, run_damage
-from unspool.reproduce.measured import chosen, read_measured
-from unspool.reproduce.results import read_rows
+from unspool.reproduce.conditions import CLEAN, Condition, Factor, Nodes, Phase
+from unspool.reproduce.damage import DamagedLoader, hit_nodes, outlying, run_damage, with_steps
+from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.options import RunOptions, Workspace
+from unspool.reproduce.presets import PAPER
+from unspool.reproduce.records import Group, Quantity, Search, by_group
+from unspool.reproduce.results import read_measurements, read_records, write_searches
 from unspool.reproduce.robust import run_robust
-from unspool.reproduce.settings import Place, Scope, read_settings
-from unspool.reproduce.signals import ROWS, SQUARES, noisy, run_signals, signal_answers
+from unspool.reproduce.runner import ExperimentRunner, TrainedNetwork
+from unspool.reproduce.signals import ROWS, SQUARES, noisy, run_signals, signal_tests
+from unspool.reproduce.table2 import to_be_searched
+from unspool.train import training
 
 
 def small(name):
     return datasets.contextual_sbm(nodes=60, classes=2, seed=len(name))
 
 
-def bench(folder, load=small, **scope):
-    given = {"seeds": 2, "epochs": 20, "models": ("AirGNN", "APPNP"), "datasets": ("cora",), "most": 1, **scope}
-    return Bench(Place(folder, device="cpu", jobs=1), Scope(**given), load=load)
+def runner(folder, load=small, **scope):
+    given = {"seeds": 2, "epochs": 20, "models": ("AirGNN", "APPNP"), "datasets": ("cora",), "max_settings": 1, **scope}
+    return ExperimentRunner(Workspace(folder, device="cpu", jobs=1), RunOptions(**given), load=load)
 
 
 # -- the settings ------------------------------------------------------------------------------------------------------
@@ -31,11 +37,11 @@ def bench(folder, load=small, **scope):
 
 def test_lengths_and_draws_are_those_that_the_claim_is_about():
     for name in ("signals", "damage"):
-        assert {1, 3, 10, 30} <= set(read_settings(name)["lengths"])
-    assert read_settings("signals")["draws"] >= 10
-    assert read_settings("damage")["seeds"] >= 10  # each with a damage of its own
-    assert read_settings("robust")["draws"] >= 10
-    assert read_settings("attacked")["strengths"] == [0, 5, 10, 15, 20, 25]
+        assert {1, 3, 10, 30} <= set(read_experiment(name)["lengths"])
+    assert read_experiment("signals")["draws"] >= 10
+    assert read_experiment("damage")["seeds"] >= 10  # each with a damage of its own
+    assert read_experiment("robust")["draws"] >= 10
+    assert read_experiment("attacked")["strengths"] == [0, 5, 10, 15, 20, 25]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -76,28 +82,30 @@ def test_signals_are_the_same_but_for_the_length_of_the_outliers():
 
 def test_rows_beat_squares_where_outliers_are_long(tmp_path, monkeypatch):
     few = {
-        **read_settings("signals"),
+        **read_experiment("signals"),
         "nodes": 120,
         "draws": 6,
         "choosing": 2,
         "lengths": [0, 30],
         "weights": [1.0, 3.0, 30.0],
     }
-    monkeypatch.setattr(settings, "read_settings", lambda name: few if name == "signals" else read_settings(name))
-    with bench(tmp_path) as some:
+    monkeypatch.setattr(
+        experiment_files, "read_experiment", lambda name: few if name == "signals" else read_experiment(name)
+    )
+    with runner(tmp_path) as some:
         found = run_signals(some)
-        kept = read_measured(tmp_path / "results", "signals")
-        assert [(o.cell, o.seed, o.quantity) for o in kept] == [(o.cell, o.seed, o.quantity) for o in found]
+        kept = read_measurements(tmp_path / "results", "signals")
+        assert [(o.group, o.seed, o.nodes) for o in kept] == [(o.group, o.seed, o.nodes) for o in found]
         monkeypatch.setattr("unspool.reproduce.signals.minimise", None)  # nothing is computed a second time
         assert run_signals(some) == kept
-    error = chosen(found, "error")
-    assert max(error["sensor", ROWS, "outliers", 30.0].values()) < min(
-        error["sensor", SQUARES, "outliers", 30.0].values()
-    )
-    verdicts = {(a.sentence, a.dataset): a.verdict.value for a in signal_answers(found)}
-    assert (
-        verdicts["‖H − X‖₂,₁ errs less than ‖H − X‖² where there are outliers", "sensor (outliers of length 30)"]
-        == "holds"
+    error = by_group(found, Quantity.ERROR)
+    rows, squares = (error[Group("sensor", name, Condition(Factor.OUTLIERS, 30.0))] for name in (ROWS, SQUARES))
+    assert max(rows.values()) < min(squares.values())
+    (first, *_) = signal_tests(found)
+    assert (first.claim.text, first.condition.amount, first.verdict.value) == (
+        "‖H − X‖₂,₁ errs less than ‖H − X‖² where there are outliers",
+        30.0,
+        "holds",
     )
 
 
@@ -105,24 +113,24 @@ def test_rows_beat_squares_where_outliers_are_long(tmp_path, monkeypatch):
 
 
 def test_damaged_and_clean_nodes_are_scored_apart_and_nothing_is_trained_twice(tmp_path, monkeypatch):
-    with bench(tmp_path) as some:
+    with runner(tmp_path) as some:
         found = run_damage(some)
         trained = some.trained
-    cells = {(one.model, one.kind, one.amount) for one in found}
-    how = read_settings("damage")
+    there = {(one.model, one.condition) for one in found}
+    how = read_experiment("damage")
+    rows = Factor.ENCODED_ROWS
     for model in ("AirGNN", "APPNP"):
-        for kind, amounts in (
-            (CHANNELS, how["lengths"]),
-            (LONG, how["lengths"]),
-            (EDGES, how["edges"]),
-            (TRAINED, how["lengths_in_training"]),
+        for factor, phase, amounts in (
+            (rows, Phase.AFTER_TRAINING, how["lengths"]),
+            (rows, Phase.MANY_STEPS, how["lengths"]),
+            (rows, Phase.ALWAYS, how["lengths_in_training"]),
+            (Factor.EDGES, Phase.AFTER_TRAINING, how["edges"]),
         ):
-            assert {(model, kind, float(a)) for a in amounts} <= cells
+            assert {(model, Condition(factor, float(a), phase)) for a in amounts} <= there
     test, weighed = len(small("cora").split.test), 0
     for model in ("AirGNN", "APPNP"):
-        parts = [
-            chosen(found, f"accuracy{part}")["cora", model, CHANNELS, 30.0] for part in ("", " on damaged", " on clean")
-        ]
+        group = Group("cora", model, Condition(rows, 30.0, Phase.AFTER_TRAINING))
+        parts = [by_group(found, Quantity.ACCURACY, nodes)[group] for nodes in Nodes]
         for seed in (0, 1):  # the whole is the mean of its parts, weighted by their nodes
             hit = np.isin(small("cora").split.test.numpy(), hit_nodes(60, how["share"], seed).numpy()).sum()
             if hit:  # of few nodes, no test node may be among those that were hit
@@ -131,17 +139,27 @@ def test_damaged_and_clean_nodes_are_scored_apart_and_nothing_is_trained_twice(t
                 weighed += 1
             assert (seed in parts[1]) is bool(hit)
     assert weighed
-    monkeypatch.setattr(train, "fit", None)
-    with bench(tmp_path) as again:
+    monkeypatch.setattr(training, "fit", None)
+    with runner(tmp_path) as again:
         assert len(run_damage(again)) == len(found)
         assert again.trained == 0 < trained
 
 
+def test_networks_that_are_trained_with_damage_learn_from_it(tmp_path):
+    """The hook behind the encoder is there in training, whichever loader makes the model, and the seed decides it."""
+    data = small("cora")
+    trial = train.Trial(us.models.APPNP, {"hidden": 8}, train.TrainConfig(epochs=5))
+    loader = DamagedLoader(train.TrialLoader(data), share=10, length=30.0)
+    clean, worse = train.train_trial(trial, data)[1], train.train_trial(trial, loader)[1]
+    assert worse.best != clean.best
+    assert train.train_trial(trial, loader)[1].best == worse.best
+
+
 def test_short_runs_do_not_take_the_place_of_long_ones(tmp_path):
-    with bench(tmp_path, models=("APPNP",)) as some:
+    with runner(tmp_path, models=("APPNP",)) as some:
         run_damage(some)
     with (
-        bench(tmp_path, models=("APPNP",), epochs=5) as short,
+        runner(tmp_path, models=("APPNP",), epochs=5) as short,
         pytest.raises(ValueError, match="20 epochs, and a run of 5"),
     ):
         short.check("robust", {})
@@ -152,9 +170,9 @@ def test_many_steps_are_near_the_minimiser_and_leave_the_network_alone(tmp_path)
     model = us.models.APPNP(data.features.shape[1], 2, depth=2).eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     task = train.Task.of(data)
-    net = damage.Trained(None, model, task, None)
+    network = TrainedNetwork(None, model, task, None)
     with torch.no_grad():
-        longer = damage._longer(net, 300).model(task.x, task.graph)
+        longer = with_steps(network, 300).model(task.x, task.graph)
         exact = us.minimise(model.objective, model.p_pre(task.x), task.graph)
     assert torch.allclose(longer, exact, atol=1e-4)
     assert model.propagation.depth == 2
@@ -162,39 +180,39 @@ def test_many_steps_are_near_the_minimiser_and_leave_the_network_alone(tmp_path)
 
 
 def test_parts_of_the_experiment_are_run_alone_and_unknown_ones_are_named(tmp_path, monkeypatch):
-    few = {**read_settings("signals"), "nodes": 60, "draws": 2, "choosing": 1, "lengths": [3], "weights": [1.0]}
-    monkeypatch.setattr(settings, "read_settings", lambda name: few if name == "signals" else read_settings(name))
-    with bench(tmp_path, parts=("signals",)) as some:
+    few = {**read_experiment("signals"), "nodes": 60, "draws": 2, "choosing": 1, "lengths": [3], "weights": [1.0]}
+    monkeypatch.setattr(
+        experiment_files, "read_experiment", lambda name: few if name == "signals" else read_experiment(name)
+    )
+    with runner(tmp_path, parts=("signals",)) as some:
         assert run_robust(some) == []
         assert some.trained == 0
     assert (tmp_path / "results" / "signals.csv").is_file()
     assert not (tmp_path / "results" / "robust.csv").is_file()
-    with pytest.raises(ValueError, match="robust has no part 'signal'; there are signals, damage, always, after"):
-        Scope(parts=("signal",)).asked("robust")
+    with pytest.raises(InputError) as wrong:
+        RunOptions(parts=("signal",)).experiment("robust")
+    assert (wrong.value.argument, wrong.value.value) == ("parts", "signal")
 
 
 # -- settings that are recorded ----------------------------------------------------------------------------------------
 
 
 def test_a_search_that_is_recorded_is_not_made_again(tmp_path):
-    with bench(tmp_path, models=("AirGNN",)) as first:
+    with runner(tmp_path, models=("AirGNN",)) as first:
         run_damage(first)
         searched = len(first.store.rows())
     assert searched > 0
-    with bench(tmp_path / "other", models=("AirGNN",)) as second:
-        from unspool.reproduce.results import Search, write_searches
-        from unspool.reproduce.table2 import to_be_searched
-
+    with runner(tmp_path / "other", models=("AirGNN",)) as second:
         sought = to_be_searched(us.models.AirGNN, "cora", "paper").fewer(1)
         trial = sought.trials[0]
-        chosen_now = {"rate": trial.plan.rate, "dropout": trial.settings["dropout"], "depth": trial.settings["depth"]}
-        decay = trial.plan.describe()["decay"]
-        chosen_now["decay"] = max(decay.values()) if isinstance(decay, dict) else decay
-        recorded = Search("table2", "cora", "", "AirGNN", "paper", 1, 2, sought.space, chosen_now, 0.8, 10)
-        write_searches(second.place.results, "table2", [recorded])
+        chosen = {"lr": trial.config.lr, "dropout": trial.settings["dropout"], "depth": trial.settings["depth"]}
+        chosen["weight_decay"] = trial.config.weight_decay
+        recorded = Search("table2", "cora", "AirGNN", "paper", 1, 2, sought.space, chosen, 0.8, 10)
+        write_searches(second.workspace.results, "table2", [recorded])
         run_damage(second)
         assert len(second.store.rows()) == 0
-        assert {one.settings["depth"] for one in read_measured(second.place.results)} == {trial.settings["depth"]}
+        found = read_measurements(second.workspace.results, "damage")
+        assert {one.settings["depth"] for one in found} == {trial.settings["depth"]}
 
 
 # -- attacked graphs ---------------------------------------------------------------------------------------------------
@@ -207,30 +225,24 @@ def test_attacked_graphs_have_the_settings_of_the_set_before_the_attack(tmp_path
         asked.append(name)
         return small("cora")
 
-    with bench(tmp_path, load, models=("APPNP", "GCN"), datasets=("cora",)) as some:  # cora-metattack means the same
+    with runner(tmp_path, load, models=("APPNP", "GCN"), datasets=("cora",)) as some:  # cora-metattack means the same
         rows = run_attacked(some)
     assert asked == ["cora_metattack", *(f"cora_metattack_{share:g}" for share in (0.05, 0.1, 0.15, 0.2, 0.25))]
-    assert list(dict.fromkeys(row.variant for row in rows)) == [
-        "",
-        *(f"attacked {share} %" for share in (5, 10, 15, 20, 25)),
-    ]
+    strengths = [Condition(Factor.ATTACK, float(share)) for share in (5, 10, 15, 20, 25)]
+    assert list(dict.fromkeys(row.condition for row in rows)) == [CLEAN, *strengths]
     assert {row.dataset for row in rows} == {"cora_metattack"}
-    assert {row.rate for row in rows if row.model == "GCN"} == {us.models.preset(us.models.GCN, "cora").rate}
-    assert len(read_rows(some.place.results, "attacked")) == len(rows) == 6 * 2 * 2
+    assert {row.lr for row in rows if row.model == "GCN"} == {PAPER.trial(us.models.GCN, "cora").config.lr}
+    assert len(read_records(some.workspace.results, "attacked")) == len(rows) == 6 * 2 * 2
 
 
 def test_attacked_graphs_need_settings_that_are_printed_or_recorded(tmp_path):
     with (
-        bench(tmp_path, models=("LearntRows",), datasets=("cora-metattack",)) as some,
+        runner(tmp_path, models=("LearntRows",), datasets=("cora-metattack",)) as some,
         pytest.raises(
             FileNotFoundError, match="records no settings of LearntRows on cora; run `unspool reproduce robust"
         ),
     ):
         run_attacked(some)
-    with (
-        bench(tmp_path, datasets=("pubmed",)) as some,
-        pytest.raises(
-            ValueError, match="pubmed is not a set with attacked graphs; there are cora_metattack, citeseer_metattack"
-        ),
-    ):
+    with runner(tmp_path, datasets=("pubmed",)) as some, pytest.raises(InputError) as wrong:
         run_attacked(some)
+    assert (wrong.value.argument, wrong.value.value) == ("datasets", "pubmed")

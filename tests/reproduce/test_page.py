@@ -1,21 +1,23 @@
 """The page of a reproduction tells what the files of results hold, in words, in order, and in one file."""
 
 import re
+import shutil
 import statistics
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from report.jobs import make_job
+from report.jobs import edit, make_job
 from report.reading import read as parse
 from report.reading import rows
 from unspool import datasets, theory
-from unspool.report import Folded, Table
-from unspool.reproduce import page as pages
-from unspool.reproduce.page import Findings, page, report, tables
-from unspool.reproduce.page_models import HOW, trained
-from unspool.reproduce.results import example_record, read, write
+from unspool.models.pretrained import save_pretrained
+from unspool.reproduce import report_page as pages
+from unspool.reproduce.records import example_record
+from unspool.reproduce.report_page import SECTIONS, Findings, report_page, sections_of, tables, write_report
+from unspool.reproduce.results import read, write
+from unspool.reproduce.sections.networks import HOW, trained_networks
 
 EXAMPLE = Path(__file__).parent / "example_results"
 ROOT = Path(__file__).parents[2]
@@ -29,7 +31,7 @@ def findings():
 
 @pytest.fixture(scope="module")
 def made(findings):
-    return page(findings)
+    return report_page(findings)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,13 @@ def test_every_cell_of_table_2_is_its_trials(made, findings):
     checked = 0
     for row in grid.rows:
         for name, cell in list(zip(names, row, strict=True))[1:]:
-            trials = findings.results.of("table2", model=row[0], preset="paper", dataset=name.lower())
+            trials = [
+                t
+                for t in findings.results.of("table2")
+                if (t.model, t.preset, t.dataset) == (row[0], "paper", name.lower())
+            ]
             if trials:
-                values = [100 * t.test_score for t in trials]
+                values = [100 * t.result.test_score for t in trials]
                 first, *rest = cell.text.split("\n")
                 assert first == f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
                 checked += 1
@@ -101,7 +107,7 @@ def test_pictures_have_letters_and_a_sentence(tree):
 
 def test_what_was_not_run_is_said_with_the_command(tmp_path):
     write(tmp_path, "table2", [example_record(seed) for seed in range(3)])
-    text = page(Findings(read(tmp_path), [], [])).markdown()
+    text = report_page(Findings(read(tmp_path))).markdown()
     for name in ("depth", "robust", "attacked", "nonlinearity", "identity", "heterophily", "grid"):
         assert f"unspool reproduce {name}" in text
     assert "1 of the 56 cells of Table 2" in text
@@ -114,25 +120,24 @@ def test_short_runs_are_not_passed_off_as_the_experiment(tmp_path):
     for preset in ("paper", "tuned"):
         cut = [example_record(seed, preset=preset, epochs=50, settings={"epochs": 50}) for seed in range(3)]
         write(tmp_path, "table2", cut)
-        assert "cut at 50 of 1000 epochs" in page(Findings(read(tmp_path), [], [])).markdown()
-    assert "cut at" not in page(Findings(read(EXAMPLE), [], [])).markdown()
+        assert "cut at 50 of 1000 epochs" in report_page(Findings(read(tmp_path))).markdown()
+    assert "cut at" not in report_page(Findings(read(EXAMPLE))).markdown()
 
 
 def test_errata_are_those_of_the_docs(made):
     printed = re.findall(r"^## (\d+)\. ", (ROOT / "docs/errata.md").read_text(encoding="utf-8"), re.M)
     table = next(t for t in tables(made) if t.caption == "Errata of the paper")
     assert [row[0].text for row in table.rows] == printed
-    named = " ".join(claim.name.lower() for claim in theory.CLAIMS)
-    assert all(re.search(rf"erratum {number}\b", named) for number in printed)
+    assert {claim.erratum for claim in theory.CLAIMS} - {None} == {int(number) for number in printed}
 
 
 def test_the_same_tables_as_markdown_and_latex(findings, tmp_path, monkeypatch):
     monkeypatch.setattr(pages.Findings, "of", staticmethod(lambda folder, trials: findings))
     files = [tmp_path / name for name in ("a.html", "a.md", "a.tex")]
-    report(EXAMPLE, files[0], markdown=files[1], latex=files[2])
+    write_report(EXAMPLE, files[0], markdown=files[1], latex=files[2])
     html, markdown, latex = (file.read_text(encoding="utf-8") for file in files)
     many = len(list(parse(html).all("table")))
-    assert many == len(list(tables(page(findings))))
+    assert many == len(list(tables(report_page(findings))))
     assert latex.count(r"\begin{table}") == latex.count(r"\end{tabular}") == many
     bare = re.sub(r"\\[{}\\]", "", latex)
     assert bare.count("{") == bare.count("}")
@@ -142,7 +147,7 @@ def test_the_same_tables_as_markdown_and_latex(findings, tmp_path, monkeypatch):
         assert caption in markdown
         assert caption in latex
     lines = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert len(lines) == sum(len(t.rows) + len(t.foot) + 2 for t in tables(page(findings)))
+    assert len(lines) == sum(len(t.rows) + len(t.foot) + 2 for t in tables(report_page(findings)))
 
 
 def test_trained_models_add_responses_and_objectives(findings, tmp_path):
@@ -152,20 +157,56 @@ def test_trained_models_add_responses_and_objectives(findings, tmp_path):
     data = datasets.load("citeseer")
     for kind in (us.models.APPNP, us.models.UGDGNN, us.models.PPNP):
         place = tmp_path / "models" / kind.__name__ / "seed0"
-        us.models.folder.save_folder(kind(3703, 6, hidden=4), place, data={"name": "CiteSeer", "hash": data.hash})
-    found = trained(tmp_path)
+        save_pretrained(kind(3703, 6, hidden=4), place, data={"name": "CiteSeer", "hash": data.hash})
+    found = trained_networks(tmp_path)
     assert [(t.dataset, t.model) for t in found] == [
         ("citeseer", "APPNP"), ("citeseer", "UGDGNN"), ("citeseer", "PPNP"), ("toy", "GPRGNN"),
     ]  # fmt: skip
-    made = page(Findings(findings.results, [], [], found))
+    made = report_page(Findings(findings.results, [], [], found))
     tree = parse(made.html())
     ids = [e.attributes["id"] for e in tree.all("*") if "id" in e.attributes]
     assert len(ids) == len(set(ids))
     section = next(s for s in made.sections if s.heading.startswith("Trained"))
-    inner = [t for b in section.blocks if isinstance(b, Folded) for t in b.blocks if isinstance(t, Table)]
-    objectives = next(t for t in inner if t.caption == "Objectives along depth")
+    assert section.blocks
+    objectives = next(t for t in tables(made) if t.caption == "Objectives along depth")
     assert {row[0] for row in objectives.rows} >= {"APPNP"}
     text = made.markdown()
     assert "nothing happens along depth" in text  # PPNP
     assert "files of this dataset are not on this machine" in text  # Toy
     assert any(r[0] == "CiteSeer" and r[1] == "APPNP" for t in tree.all("table") for r in rows(t))
+
+
+def test_the_terminal_and_the_page_show_the_same_sections(made, findings):
+    commands = {spec.command for spec in SECTIONS if spec.command}
+    assert commands >= {"table2", "interpretations", "depth", "robust", "attacked", "grid", "heterophily", "table1"}
+    on_page = {section.heading: section.blocks for section in made.sections}
+    for command in commands:
+        for section in sections_of(command, findings):
+            if section.heading in on_page:
+                assert [b.markdown() for b in section.blocks] == [b.markdown() for b in on_page[section.heading]]
+            else:
+                assert section.heading == "Searches"
+
+
+def test_a_summary_comes_first(made):
+    first = made.sections[0]
+    assert first.heading == "Summary"
+    met, subjects, folded = first.blocks
+    assert met.texts[0][:2] == ("paper", "10 of 56")
+    assert {"Table 2, preset paper", "depth"} <= {row[0] for row in subjects.texts}
+    assert {"GPRGNN outperforms APPNP", "depth helps UGDGNN"} <= {
+        row[0] for table in folded.blocks for row in table.texts
+    }
+
+
+def test_models_of_others_are_reported_and_not_imported(findings, tmp_path, monkeypatch):
+    place = tmp_path / "models" / "strange" / "seed0"
+    folder, _ = make_job(tmp_path / "job", seeds=1)
+    shutil.copytree(folder / "seed0", place)
+    edit(place, lambda card: card.update(model="os_is_not_a_model:Net"))
+    monkeypatch.setattr("importlib.import_module", None)
+    found = trained_networks(tmp_path)
+    assert [one.model for one in found] == ["os_is_not_a_model:Net"]
+    monkeypatch.undo()
+    text = report_page(Findings(findings.results, networks=found)).markdown()
+    assert "is not imported because a file says so" in text.replace("\\", "")

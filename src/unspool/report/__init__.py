@@ -2,21 +2,21 @@
 
 >>> import tempfile, unspool as us
 >>> from unspool import report
->>> from unspool.models.folder import save_folder
+>>> from unspool.models.pretrained import save_pretrained
 >>> out = tempfile.mkdtemp()
->>> place = save_folder(us.models.GPRGNN(5, 3), out + "/seed0", metrics={"test_score": 0.7})
+>>> place = save_pretrained(us.models.GPRGNN(5, 3), out + "/seed0", metrics={"test_score": 0.7})
 >>> report.training(out).name
 'report.html'
 """
 
-from unspool.report.facts import machine
-from unspool.report.figure import Figure, Panel
+from unspool.report.figure import Figure, Panel, Stroke
+from unspool.report.hardware import machine
 from unspool.report.page import Block, Code, Contents, Folded, Heading, Maths, Notes, Page, Paragraph, Section
-from unspool.report.table import Cell, Column, Table, facts
+from unspool.report.table import Cell, Column, Rows, Table, facts, text_columns
 from unspool.report.text import Mark, Tone
-from unspool.report.training import training
+from unspool.report.training_report import training
 
 __all__ = [
-    "Block", "Cell", "Code", "Column", "Contents", "Figure", "Folded", "Heading", "Mark", "Maths", "Notes", "Page", "Panel", "Paragraph", "Section",
-    "Table", "Tone", "facts", "machine", "training",
+    "Block", "Cell", "Code", "Column", "Contents", "Figure", "Folded", "Heading", "Mark", "Maths", "Notes", "Page", "Panel", "Paragraph", "Rows",
+    "Section", "Stroke", "Table", "Tone", "facts", "machine", "text_columns", "training",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from unspool.report.figure import Figure, Panel, finish
 from unspool.report.score import SHARES, Score
 from unspool.report.seeds import Seed
 from unspool.report.text import counted, shown
-from unspool.spectral.plot import BLUE, GREEN, ORANGE
+from unspool.spectral.drawing import BLUE, GREEN, ORANGE
 
 #: Longer curves are drawn at this many of their epochs.
 POINTS = 200
@@ -123,7 +123,7 @@ def _panel(
         finish(axis, f"{title} by epoch", "epoch", named)
         _whole(axis, max(int(line.epoch[-1]) for line in found.values()))
 
-    return Panel.drawn(name, _label(title, seeds, found, 2 if scale == 100 else 4, " %" if scale == 100 else ""), draw)
+    return Panel(name, _label(title, seeds, found, 2 if scale == 100 else 4, " %" if scale == 100 else ""), draw)
 
 
 def _draw(axis: Any, line: Curve, colour: str, dash: str, label: str, several: bool) -> None:

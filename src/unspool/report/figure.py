@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import io
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from unspool.report.table import Table
 from unspool.report.text import to_html, to_markdown
-from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
+from unspool.spectral.drawing import BLUE, GREEN, GREY, ORANGE, PALE
 
 #: More of Okabe and Ito's colours, for pictures with many lines.
 SKY, PINK, GOLD = "#56B4E9", "#CC79A7", "#E69F00"
@@ -21,41 +23,70 @@ COLOURS = {
     BLUE: "blue", ORANGE: "orange", GREEN: "green", GREY: "grey", PALE: "pale", SKY: "sky", PINK: "pink", GOLD: "gold",
 }  # fmt: skip
 
+_DASHES = {"-": "", "--": "6 3", ":": "2 3", "-.": "6 3 2 3"}
+
 #: Inches, at 72 units each: on a phone a panel is as wide as the page and its letters keep their size.
 SIZE = (4.6, 3.5)
 
 MISSING = "Figures are left out because matplotlib is not installed: pip install 'unspool[plot]', then write the report again."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Panel:
-    """One drawing, and what it shows in a sentence with its numbers.
+    """One drawing, and what it shows in a sentence with its numbers; it is drawn when somebody wants to see it.
+
+    Args:
+        name: letters and digits, unlike those of other panels of a page.
+        label: the sentence.
+        draw: fills a matplotlib axis.
 
     Example:
-        >>> panel = Panel.drawn("line", "A line from 0 to 1.", lambda axis: axis.plot([0, 1], [0, 1]))
+        >>> panel = Panel("line", "A line from 0 to 1.", lambda axis: axis.plot([0, 1], [0, 1]))
         >>> panel.svg[:37], "A line from 0 to 1." in panel.svg
         ('<svg role="img" aria-label="A line fr', True)
     """
 
-    svg: str
+    name: str
     label: str
+    draw: Callable[[Any], Any]
 
-    @staticmethod
-    def drawn(name: str, label: str, draw: Callable[[Any], Any]) -> Panel:
-        """Let ``draw`` fill a matplotlib axis; ``name`` (letters and digits) must differ from panel to panel of a page."""
+    @cached_property
+    def svg(self) -> str:
+        """A part of a page."""
         with _same_everywhere():
             from matplotlib.figure import Figure as Canvas
 
             canvas = Canvas(figsize=SIZE, layout="constrained")
-            draw(canvas.subplots())
+            self.draw(canvas.subplots())
             file = io.StringIO()
             canvas.savefig(file, format="svg", transparent=True, metadata={"Date": None})
-        return Panel(inline(file.getvalue(), name, label), label)
+        return inline(file.getvalue(), self.name, self.label)
 
 
 @dataclass(frozen=True)
+class Stroke:
+    """How a line is drawn: a colour, and dashes as matplotlib writes them."""
+
+    colour: str
+    dash: str = "-"
+
+    def html(self) -> str:
+        """A short piece of it."""
+        stroke = f'stroke="var(--{COLOURS[self.colour]})" stroke-width="3" stroke-dasharray="{_DASHES[self.dash]}"'
+        return f'<svg viewBox="0 0 36 12" aria-hidden="true"><path d="M 0 6 H 36" {stroke}/></svg>'
+
+
+@dataclass(frozen=True, eq=False)
 class Figure:
     """Panels side by side, or one below the other where the page is narrow, over a caption.
+
+    Without matplotlib a page has no drawings, and says so; a terminal shows the numbers in their place.
+
+    Args:
+        panels: the drawings.
+        caption: below them.
+        key: which line is what, above them, where the panels share their lines.
+        numbers: what is drawn, as tables; a page folds them away.
 
     Example:
         >>> Figure([], "Nothing to see.").html()
@@ -64,24 +95,33 @@ class Figure:
 
     panels: Sequence[Panel]
     caption: str
+    key: Mapping[str, Stroke] = field(default_factory=dict[str, Stroke])
+    numbers: Sequence[Table] = ()
 
     def html(self) -> str:
-        """A figure with its caption."""
+        """A figure with its caption, and its numbers behind a line that opens them."""
+        inner = "\n".join(table.html() for table in self.numbers)
+        numbers = f"<details><summary>The numbers of this figure</summary>\n{inner}\n</details>" if inner else ""
+        if not can_draw():
+            return inner
         drawings = "\n".join(p.svg for p in self.panels)
-        return f'<figure>\n<div class="panels">\n{drawings}\n</div>\n<figcaption>{to_html(self.caption)}</figcaption>\n</figure>'
+        entries = "".join(f"<li>{stroke.html()}{to_html(name)}</li>" for name, stroke in self.key.items())
+        key = f'<ul class="key">{entries}</ul>\n' if entries else ""
+        caption = f"<figcaption>{to_html(self.caption)}</figcaption>"
+        return f'{key}<figure>\n<div class="panels">\n{drawings}\n</div>\n{caption}\n</figure>{numbers}'
 
     def markdown(self) -> str:
-        """The sentences, and the caption."""
-        return "\n".join(f"- {to_markdown(p.label)}" for p in self.panels) + f"\n\n{to_markdown(self.caption)}"
+        """The sentences, the caption, and the numbers."""
+        labels = "\n".join(f"- {to_markdown(panel.label)}" for panel in self.panels)
+        return "\n\n".join([labels, to_markdown(self.caption), *(table.markdown() for table in self.numbers)])
 
 
 def can_draw() -> bool:
     """Whether matplotlib is here."""
     try:
-        importlib.import_module("matplotlib.figure")
+        return importlib.util.find_spec("matplotlib.figure") is not None
     except ImportError:
         return False
-    return True
 
 
 def inline(svg: str, name: str, label: str) -> str:

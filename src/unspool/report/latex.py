@@ -1,13 +1,15 @@
 r"""Tables for papers: LaTeX with booktabs, every sign that LaTeX means something by escaped.
 
->>> from unspool.report import Table
+>>> from unspool.report.latex import to_latex
 >>> print(to_latex("83.2 ± 0.5 % & −1"))
 83.2 $\pm$ 0.5 \% \& $-$1
 """
 
 from __future__ import annotations
 
-from unspool.report.table import Cell, Column, Table
+from collections.abc import Sequence
+
+from unspool.report.table import Cell, Table, as_cell
 from unspool.report.text import Tone, clean
 
 #: What a document needs before the tables.
@@ -36,7 +38,8 @@ def latex_table(table: Table) -> str:
     r"""A ``table`` with its caption; cells of several lines are stacked, cells with a good or bad tone are bold or italic.
 
     Example:
-        >>> print(latex_table(Table("Scores", [Column("model", numbers=False), "test"], [["GCN", "83.2 ± 0.5"]])))
+        >>> from unspool.report import text_columns
+        >>> print(latex_table(Table("Scores", [*text_columns("model"), "test"], [["GCN", "83.2 ± 0.5"]])))
         \begin{table}
         \centering
         \caption{Scores}
@@ -49,7 +52,7 @@ def latex_table(table: Table) -> str:
         \end{tabular}
         \end{table}
     """
-    heads = [c if isinstance(c, Column) else Column(c) for c in table.columns]
+    heads = table.heads
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{to_latex(table.caption)}}}"]
     lines += [rf"\begin{{tabular}}{{{''.join('r' if h.numbers else 'l' for h in heads)}}}", r"\toprule"]
     lines += [_row([h.name for h in heads]), r"\midrule"] if any(h.name for h in heads) else []
@@ -58,13 +61,12 @@ def latex_table(table: Table) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
-def _row(row: object) -> str:
-    assert isinstance(row, list | tuple)
+def _row(row: Sequence[str | Cell]) -> str:
     return " & ".join(_cell(entry) for entry in row) + r" \\"
 
 
 def _cell(entry: str | Cell) -> str:
-    cell = entry if isinstance(entry, Cell) else Cell(entry)
+    cell = as_cell(entry)
     lines = [to_latex(line) for line in cell.text.split("\n")]
     side = "r" if cell.order is not None else "l"
     words = lines[0] if len(lines) == 1 else rf"\shortstack[{side}]{{" + r" \\ ".join(lines) + "}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Protocol
 
+from unspool.report.figure import MISSING, Figure, can_draw
 from unspool.report.text import Mark, clean, lowered, to_html, to_markdown
 
 
@@ -206,12 +207,22 @@ class Page:
     sections: Sequence[Section]
     foot: str = ""
 
+    def blocks(self) -> Iterator[Block]:
+        """Everything on the page, what is behind folds included."""
+        yield from unfolded(self._lead())
+        for section in self.sections:
+            yield from unfolded(section.blocks)
+
+    def _lead(self) -> list[Block]:
+        drawn = any(isinstance(block, Figure) for section in self.sections for block in unfolded(section.blocks))
+        return [*self.lead, *([Paragraph([MISSING], "warning")] if drawn and not can_draw() else [])]
+
     def html(self) -> str:
         """The whole file."""
         style, script = _kept("page.css"), _kept("sort.js")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-        body = [f"<h1>{to_html(self.title)}</h1>", *(b.html() for b in self.lead)]
+        body = [f"<h1>{to_html(self.title)}</h1>", *(b.html() for b in self._lead())]
         for place, section in enumerate(self.sections, 1):
             inner = "\n".join(b.html() for b in section.blocks)
             heading = f'<h2 id="part-{place}">{to_html(section.heading)}</h2>'
@@ -232,12 +243,27 @@ class Page:
 
     def markdown(self) -> str:
         """The same words and tables; figures as the sentences that describe them."""
-        parts = [f"# {to_markdown(self.title)}", *(b.markdown() for b in self.lead)]
+        parts = [f"# {to_markdown(self.title)}", *(b.markdown() for b in self._lead())]
         for section in self.sections:
             parts += [f"## {to_markdown(section.heading)}", *(b.markdown() for b in section.blocks)]
         if self.foot:
             parts.append(to_markdown(self.foot))
         return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+    """All blocks, and after each fold and figure what it holds.
+
+    Example:
+        >>> [block.markdown() for block in unfolded([Folded("more", [Paragraph(["1"])])])]
+        ['1', '1']
+    """
+    for block in blocks:
+        yield block
+        if isinstance(block, Folded):
+            yield from unfolded(block.blocks)
+        if isinstance(block, Figure):
+            yield from block.numbers
 
 
 def fenced(text: str) -> str:

@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from unspool.models.folder import CARD, HISTORY, history_fits, read_card
+from unspool.models.pretrained import CARD, HISTORY, history_fits, read_card
 from unspool.report.text import counted, number
-from unspool.train import Epoch
+from unspool.train import Ending, Epoch
 
 _COLUMNS = ("epoch", "train_loss", "valid_loss", "valid_score", "test_score")
 
@@ -48,17 +48,26 @@ class Seed:
         return number(self.part("metrics").get(name))
 
     @property
-    def interrupted(self) -> bool:
-        """Whether training was cut off, so that its numbers are those of the best epoch so far."""
-        return self.part("metrics").get("reason") == "interrupted"
+    def ending(self) -> Ending | None:
+        """Why training ended, where the card says so; an interrupted seed has the numbers of its best epoch so far."""
+        told = self.part("metrics").get("ending")
+        return next((one for one in Ending if one.name.lower() == told), None)
+
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """The configuration of its trial in plain values, where the card has one."""
+        found = self.part("trial").get("config")
+        return found if isinstance(found, Mapping) else None
 
     @property
     def recipe(self) -> Any:
         """Everything that seeds of one job share."""
         data, task = self.part("data"), self.part("task")  # splits may differ, and with them the scale of targets
-        keys = ("model", "settings", "exact", "preset", "in_features", "out_features")
+        keys = ("model", "settings", "solved_exactly", "in_features", "out_features")
+        trial = {name: value for name, value in self.part("trial").items() if name != "seed"}
         return [
             *(self.card.get(key) for key in keys),
+            trial,
             *(task.get(k) for k in ("kind", "score")),
             *(data.get(k) for k in ("name", "hash")),
         ]
@@ -81,7 +90,7 @@ class Job:
     def counted(self) -> tuple[Seed, ...]:
         """The seeds whose numbers are averaged: of the first one's recipe, and trained to their end if any is."""
         alike = [s for s in self.seeds if s.recipe == self.first.recipe]
-        ended = [s for s in alike if not s.interrupted]
+        ended = [s for s in alike if s.ending is not Ending.INTERRUPTED]
         return tuple(ended if ended else alike)
 
     def values(self, metric: str) -> list[float]:
@@ -92,12 +101,12 @@ class Job:
         """Sentences about seeds that are left out or not whole."""
         alike = [s for s in self.seeds if s.recipe == self.first.recipe]
         other = [s.name for s in self.seeds if s.recipe != self.first.recipe]
-        cut = [s.name for s in alike if s.interrupted]
+        cut = [s.name for s in alike if s.ending is Ending.INTERRUPTED]
         said: list[str] = []
         if other:
             verb, count = ("differs", "does") if len(other) == 1 else ("differ", "do")
             said.append(
-                f"{_seeds(other)} {verb} from seed {self.first.name} in model, settings, preset, task or data, and {count} not count "
+                f"{_seeds(other)} {verb} from seed {self.first.name} in model, settings, configuration, task or data, and {count} not count "
                 "below: an earlier job may have left it here."
             )
         if cut and len(cut) == len(alike):
@@ -116,9 +125,9 @@ def read_job(folder: str | os.PathLike[str]) -> Job:
 
     Example:
         >>> import tempfile, unspool as us
-        >>> from unspool.models.folder import save_folder
+        >>> from unspool.models.pretrained import save_pretrained
         >>> out = tempfile.mkdtemp()
-        >>> place = save_folder(us.models.SGC(5, 3), out + "/seed4", metrics={"test_score": 0.7})
+        >>> place = save_pretrained(us.models.SGC(5, 3), out + "/seed4", metrics={"test_score": 0.7})
         >>> job = read_job(out)
         >>> [seed.name for seed in job.seeds], job.values("test_score")
         (['4'], [0.7])

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, spectral_density
-from unspool.models.folder import load_folder
+from unspool.models.pretrained import load_pretrained
+from unspool.models.registry import find_stored
 from unspool.ops.polynomial import Basis
 from unspool.report.figure import Panel, finish
 from unspool.report.seeds import Seed
 from unspool.report.table import Cell, Table
 from unspool.report.text import counted, shown
 from unspool.spectral import response
+from unspool.spectral.drawing import BLUE, GREEN, GREY, ORANGE, PALE
 from unspool.spectral.linear_form import Neither, propagation_of, read
-from unspool.spectral.plot import BLUE, GREEN, GREY, ORANGE, PALE
 
 #: Where responses are evaluated, and where the table shows them.
 GRID = torch.linspace(0, 2, 121, dtype=torch.float64)
@@ -48,7 +50,7 @@ class Learnt:
         band: smallest and largest over channels, directions and seeds, where there are several.
         hops: quantities by hop.
         chebyshev: whether hops multiply Chebyshev polynomials of A instead of powers.
-        trouble: sentences about what could not be read.
+        unread: sentences about what could not be read.
     """
 
     seeds: tuple[str, ...]
@@ -56,25 +58,40 @@ class Learnt:
     band: tuple[Tensor, Tensor] | None
     hops: tuple[Spread, ...]
     chebyshev: bool
-    trouble: tuple[str, ...]
+    unread: tuple[str, ...]
 
 
-def learnt(seeds: Sequence[Seed]) -> Learnt:
+def learnt(seeds: Sequence[Seed], model: type[nn.Module] | None = None) -> Learnt:
     """Read the weights of seeds; what cannot be read exactly is said in a sentence.
+
+    Args:
+        seeds: of one job.
+        model: the class, where it is not of this package: a card is not allowed to name code, and without it nothing is imported.
 
     Example:
         >>> import tempfile, unspool as us
-        >>> from unspool.models.folder import save_folder
+        >>> from unspool.models.pretrained import save_pretrained
         >>> from unspool.report.seeds import read_job
         >>> out = tempfile.mkdtemp()
-        >>> place = save_folder(us.models.APPNP(5, 3, depth=2, teleport=0.5), out + "/seed0")
+        >>> place = save_pretrained(us.models.APPNP(5, 3, depth=2, teleport=0.5), out + "/seed0")
         >>> learnt(read_job(out).seeds).hops[0].values
         tensor([[0.5000, 0.2500, 0.2500]], dtype=torch.float64)
     """
-    return _learnt([(seed.name, lambda seed=seed: load_folder(seed.place)[0]) for seed in seeds])
+    try:
+        find_stored(seeds[0].card["model"], model)
+    except IncompatibleError as problem:
+        return _nothing(f"What it learnt is not shown: {problem}.")
+    nets: list[tuple[str, Any]] = []
+    unread: list[str] = []
+    for seed in seeds:
+        try:
+            nets.append((seed.name, load_pretrained(seed.place, model=model)))
+        except (OSError, ValueError, TypeError) as problem:
+            unread.append(f"Seed {seed.name} could not be read: {problem}.")
+    return read_models(nets, unread)
 
 
-def read_models(nets: Sequence[tuple[str, Any]]) -> Learnt:
+def read_models(nets: Sequence[tuple[str, Any]], unread: Sequence[str] = ()) -> Learnt:
     """The same of models that are in memory, each with the name of its seed.
 
     Example:
@@ -82,29 +99,27 @@ def read_models(nets: Sequence[tuple[str, Any]]) -> Learnt:
         >>> read_models([("0", us.models.APPNP(5, 3, depth=2, teleport=0.5))]).seeds
         ('0',)
     """
-    return _learnt([(name, lambda model=model: model) for name, model in nets])
-
-
-def _learnt(nets: Sequence[tuple[str, Callable[[], Any]]]) -> Learnt:
     names: list[str] = []
     found: list[tuple[Any, Any]] = []
-    trouble: list[str] = []
-    for name, give in nets:
+    missing = list(unread)
+    for name, model in nets:
         try:
-            model = give()
             kind = read(model)
             if isinstance(kind, Neither):
-                trouble = [f"{kind.reason}, so it has no exact response to draw."]
-                return Learnt((), None, None, (), False, tuple(trouble))
+                return _nothing(f"{kind.reason}, so it has no exact response to draw.")
             found.append((propagation_of(model), response(model)))
             names.append(name)
-        except (OSError, ValueError, TypeError) as problem:
-            trouble.append(f"Seed {name} could not be read: {problem}.")
+        except (ValueError, TypeError) as problem:
+            missing.append(f"Seed {name} could not be read: {problem}.")
     if not found:
-        return Learnt((), None, None, (), False, tuple(trouble))
+        return _nothing(*missing)
     gain, band = _gains([h for _, h in found])
     hops = () if any(h.hops is None for _, h in found) else _hops(found)
-    return Learnt(tuple(names), gain, band, hops, found[0][1].basis is Basis.CHEBYSHEV, tuple(trouble))
+    return Learnt(tuple(names), gain, band, hops, found[0][1].basis is Basis.CHEBYSHEV, tuple(missing))
+
+
+def _nothing(*why: str) -> Learnt:
+    return Learnt((), None, None, (), False, why)
 
 
 def _gains(responses: list[Any]) -> tuple[Spread, tuple[Tensor, Tensor] | None]:
@@ -212,7 +227,7 @@ def response_panel(
         if lines.shape[0] > 1
         else "one seed"
     )
-    return Panel.drawn(name, f"Line chart of the {gain.name} ({kind}): {', '.join(ends)}.", draw)
+    return Panel(name, f"Line chart of the {gain.name} ({kind}): {', '.join(ends)}.", draw)
 
 
 def scaled_density(graph: Graph) -> tuple[Tensor, Tensor]:
@@ -259,7 +274,7 @@ def hop_panel(what: Learnt) -> Panel:
 
     means = ", ".join(shown(float(v), 3) for v in what.hops[0].values.mean(0)[:31])
     label = f"Hop coefficients for k = 0 to {count - 1}, {counted(len(what.seeds), 'seed')}; {what.hops[0].name} is {means} on average."
-    return Panel.drawn("hops", label, draw)
+    return Panel("hops", label, draw)
 
 
 def _whole(axis: Any, count: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
-from unspool.report.text import Tone, clean, lowered, to_html, to_markdown
+from unspool.report.text import Tone, clean, lowered, number, shown, signed, to_html, to_markdown
 
 #: Longer words get a column that is wide enough to read them in.
 LONG = 28
@@ -25,6 +25,40 @@ class Cell:
     text: str
     order: float | None = None
     tone: Tone | None = None
+
+    @staticmethod
+    def number(value: float | None, digits: int = 2) -> Cell:
+        """A number with so many decimals, or a dash.
+
+        Example:
+            >>> Cell.number(0.125).text, Cell.number(None).text, Cell.number(float("nan")).order
+            ('0.12', '–', None)
+        """
+        return Cell(shown(value, digits), number(value))
+
+    @staticmethod
+    def count(value: int) -> Cell:
+        """A whole number.
+
+        Example:
+            >>> Cell.count(1234).text
+            '1,234'
+        """
+        return Cell(f"{value:,}", float(value))
+
+    @staticmethod
+    def signed(value: float | None, tone: Tone | None = None) -> Cell:
+        """A difference with its sign.
+
+        Example:
+            >>> Cell.signed(0.4).text, Cell.signed(-0.25).text, Cell.signed(0.0).text, Cell.signed(None).text
+            ('+0.40', '−0.25', '±0.00', '–')
+        """
+        return Cell(signed(value), value, tone)
+
+
+#: The rows of a table while they are written.
+Rows = list[list["str | Cell"]]
 
 
 class Formula(Cell):
@@ -49,6 +83,16 @@ class Column:
 
     name: str
     numbers: bool = True
+
+
+def text_columns(*names: str) -> list[Column]:
+    """Columns of words.
+
+    Example:
+        >>> [column.numbers for column in text_columns("model", "dataset")]
+        [False, False]
+    """
+    return [Column(name, numbers=False) for name in names]
 
 
 @dataclass(frozen=True)
@@ -81,18 +125,25 @@ class Table:
     rows: Sequence[Sequence[str | Cell]]
     foot: Sequence[Sequence[str | Cell]] = ()
     kind: Kind = Kind.SORTABLE
-    _heads: list[Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        heads = [c if isinstance(c, Column) else Column(c) for c in self.columns]
-        object.__setattr__(self, "_heads", heads)
         for row in [*self.rows, *self.foot]:
-            if len(row) != len(heads):
-                raise ValueError(f"{self.caption}: a row has {len(row)} cells under {len(heads)} headings")
+            if len(row) != len(self.columns):
+                raise ValueError(f"{self.caption}: a row has {len(row)} cells under {len(self.columns)} headings")
+
+    @property
+    def heads(self) -> list[Column]:
+        """The headings, each a column."""
+        return [c if isinstance(c, Column) else Column(c) for c in self.columns]
+
+    @property
+    def texts(self) -> list[tuple[str, ...]]:
+        """The rows as they read."""
+        return [tuple(as_cell(entry).text for entry in row) for row in self.rows]
 
     def html(self) -> str:
         """A table in a box of its own that scrolls sideways, and that a keyboard can reach."""
-        head = "".join(_heading(c) for c in self._heads)
+        head = "".join(_heading(c) for c in self.heads)
         body = "\n".join(self._row(row) for row in self.rows)
         foot = "".join(self._row(row) for row in self.foot)
         caption = to_html(self.caption)
@@ -106,18 +157,18 @@ class Table:
     def markdown(self) -> str:
         """The caption in bold, then the table."""
         lines = [f"**{to_markdown(self.caption)}**", ""]
-        lines.append(_line([to_markdown(c.name) for c in self._heads]))
-        lines.append("|" + "|".join("---:" if c.numbers else "---" for c in self._heads) + "|")
-        lines += [_line(["<br>".join(map(to_markdown, _cell(c).text.split("\n"))) for c in row]) for row in self.rows]
+        lines.append(_line([to_markdown(c.name) for c in self.heads]))
+        lines.append("|" + "|".join("---:" if c.numbers else "---" for c in self.heads) + "|")
+        lines += [_line(["<br>".join(map(to_markdown, as_cell(c).text.split("\n"))) for c in row]) for row in self.rows]
         for row in self.foot:
-            words = [to_markdown(_cell(c).text) for c in row]
+            words = [to_markdown(as_cell(c).text) for c in row]
             lines.append(_line([f"**{w}**" if w else "" for w in words]))
         return "\n".join(lines)
 
     def _row(self, row: Sequence[str | Cell]) -> str:
         cells: list[str] = []
-        for place, (entry, column) in enumerate(zip(row, self._heads, strict=True)):
-            cell = _cell(entry)
+        for place, (entry, column) in enumerate(zip(row, self.heads, strict=True)):
+            cell = as_cell(entry)
             kind = "number" if column.numbers else "word long" if len(cell.text) > LONG else "word"
             kind += f" {cell.tone.value}" if cell.tone else ""
             order = "" if cell.order is None else f' data-order="{cell.order!r}"'
@@ -133,7 +184,7 @@ def facts(caption: str, pairs: Sequence[tuple[str, str | Cell | None]]) -> Table
         >>> [row[0] for row in facts("Data", [("name", "Cora"), ("hash", None)]).rows]
         ['name']
     """
-    kept = [[name, value] for name, value in pairs if value is not None and clean(_cell(value).text)]
+    kept = [[name, value] for name, value in pairs if value is not None and clean(as_cell(value).text)]
     return Table(caption, [Column("", numbers=False), Column("", numbers=False)], kept, kind=Kind.FACTS)
 
 
@@ -144,7 +195,8 @@ def _heading(column: Column) -> str:
     return f'<th scope="col" class="{kind}" aria-sort="none">{button}</th>'
 
 
-def _cell(entry: str | Cell) -> Cell:
+def as_cell(entry: str | Cell) -> Cell:
+    """A cell of a row, where words alone are cells too."""
     return entry if isinstance(entry, Cell) else Cell(entry)
 
 

@@ -17,7 +17,7 @@ NONE = "–"
 _LOW = re.compile(r"_(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)|[^\s()_]+)")
 
 #: Names and notes are cut at this many characters: a card may hold anything.
-LONGEST = 600
+LONGEST = 2000
 
 
 class Tone(Enum):
@@ -124,20 +124,30 @@ def shown(value: Any, digits: int = 4) -> str:
     return f"{round(found, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference with its sign, or a dash.
+
+    Example:
+        >>> signed(0.4), signed(-0.25), signed(0.0)
+        ('+0.40', '−0.25', '±0.00')
+    """
+    if value is None:
+        return NONE
+    return f"{'+' if value > 0 else '−' if value < 0 else '±'}{abs(value):.{digits}f}"
+
+
 def plain(value: Any) -> str:
     """Whatever JSON holds, in words: settings, choices, lists.
 
     Example:
-        >>> plain({"choice": "Mixing", "value": "tied"}), plain({"linear": 0.0005, "hops": 0.0}), plain(True), plain([])
-        ('tied', 'linear 0.0005, hops 0', 'yes', 'none')
+        >>> plain({"linear": 0.0005, "hops": 0.0}), plain(True), plain([])
+        ('linear 0.0005, hops 0', 'yes', 'none')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, Mapping):
-        if set(value) == {"choice", "value"}:
-            return plain(value["value"])
         return ", ".join(f"{key} {plain(part)}" for key, part in value.items()) or "none"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(plain(part) for part in value) or "none"

@@ -1,7 +1,7 @@
 """Graphs that were attacked by others: what is left of each model when edges are changed on purpose, not at random.
 
 The paper argues that AirGNN bears *abnormal node features*; about edges it says nothing. These graphs are here because a reader who
-hears "robust" will ask, and because added edges at random are no adversary.
+hears "robust" will ask, and because added edges at random are not an adversary.
 """
 
 from __future__ import annotations
@@ -9,82 +9,71 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unspool.reproduce.bench import Bench, Item
-from unspool.reproduce.cells import choose
-from unspool.reproduce.claims import Answer, compare_cells, corrected
-from unspool.reproduce.recorded import settled
-from unspool.reproduce.results import Record
-from unspool.reproduce.robust import BY, lost, lost_by
-from unspool.reproduce.settings import ATTACKED, read_settings
+from unspool.errors import InputError
+from unspool.reproduce.claims import Claim, ClaimTest, Topic, corrected
+from unspool.reproduce.conditions import CLEAN, Condition, Factor
+from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.options import ATTACKED
+from unspool.reproduce.recorded_settings import table2_settings
+from unspool.reproduce.records import Record
+from unspool.reproduce.robust import by_condition, losses
+from unspool.reproduce.runner import ExperimentRunner
 
 
-def run_attacked(bench: Bench) -> list[Record]:
+def run_attacked(runner: ExperimentRunner) -> list[Record]:
     """Train on every strength of each attack, and keep the results in ``attacked.csv``."""
-    how = bench.scope.asked("attacked")
-    known = read_settings("attacked")["datasets"]
-    strange = next((name for name in how["datasets"] if name not in known), None)
-    if strange is not None:
-        raise ValueError(
-            f"{strange.removesuffix(ATTACKED)} is not a set with attacked graphs; there are {', '.join(known)}"
-        )
+    how = runner.options.experiment("attacked")
+    known = read_experiment("attacked")["datasets"]
+    unknown = next((name for name in how["datasets"] if name not in known), None)
+    if unknown is not None:
+        raise InputError("datasets", unknown.removesuffix(ATTACKED), f"sets with attacked graphs: {', '.join(known)}")
     kept: list[Record] = []
-    with bench.timed("attacked"):
+    with runner.timed("attacked"):
         for name in how["datasets"]:
             for strength in how["strengths"]:
-                rows = _one(bench, name, strength, how["seeds"])
-                if bench.missing.keys() & set(_names(name, how["strengths"])):
+                records = _one(runner, name, strength, how["seeds"])
+                if runner.missing.keys() & {_file_name(name, one) for one in how["strengths"]}:
                     break  # all strengths lie in one file: it is named once
-                bench.keep("attacked", rows)
-                kept += rows
+                runner.keep("attacked", records)
+                kept += records
     return kept
 
 
-def _names(name: str, strengths: Sequence[int]) -> list[str]:
-    return [f"{name}_{strength / 100:g}" if strength else name for strength in strengths]
+def _file_name(name: str, strength: int) -> str:
+    return f"{name}_{strength / 100:g}" if strength else name
 
 
-def _one(bench: Bench, name: str, strength: int, seeds: int) -> list[Record]:
-    data = bench.data(_names(name, [strength])[0])
+def _one(runner: ExperimentRunner, name: str, strength: int, seeds: int) -> list[Record]:
+    data = runner.dataset(_file_name(name, strength))
     if data is None:
         return []
-    data = replace(data, name=name)
-    kinds, before = bench.scope.kinds("attacked"), name.removesuffix(ATTACKED)
-    trials = settled(bench, "attacked", data, kinds, seeds, known_as=before).chosen.values()
-    items = [Item(replace(trial, seed=seed), "paper") for trial in trials for seed in range(seeds)]
-    return [done.record for done in bench.train("attacked", data, items, attack(strength))]
+    data, before = replace(data, name=name), name.removesuffix(ATTACKED)
+    kinds = runner.options.model_classes("attacked")
+    trials = table2_settings(runner, "attacked", data, kinds, seeds, known_as=before).chosen.values()
+    condition = Condition(Factor.ATTACK, float(strength)) if strength else CLEAN
+    seeded = [trial.with_seed(seed) for trial in trials for seed in range(seeds)]
+    return list(runner.train("attacked", data, seeded, condition).values())
 
 
-def attack(strength: int) -> str:
-    """A strength in words; nothing for the graph before the attack.
-
-    Example:
-        >>> attack(5), attack(0)
-        ('attacked 5 %', '')
-    """
-    return f"attacked {strength} %" if strength else ""
-
-
-def attacked_answers(rows: Sequence[Record]) -> list[Answer]:
-    """Whether the robust model of each pair loses less than its twin to the attack; p-values corrected over strengths (Holm).
+def attacked_tests(records: Sequence[Record]) -> list[ClaimTest]:
+    """Whether the robust model of each pair loses less than its counterpart to the attack; p-values corrected over strengths (Holm).
 
     Example:
-        >>> from unspool.reproduce.results import example_record
-        >>> kept = {("AirGNN", ""): 0.8, ("APPNP", ""): 0.8, ("AirGNN", attack(25)): 0.7, ("APPNP", attack(25)): 0.5}
-        >>> rows = [
-        ...     example_record(s, experiment="attacked", dataset="cora_metattack", model=m, variant=v, depth=10,
+        >>> from unspool.reproduce.records import example_record
+        >>> attack = Condition(Factor.ATTACK, 25.0)
+        >>> kept = {("AirGNN", CLEAN): 0.8, ("APPNP", CLEAN): 0.8, ("AirGNN", attack): 0.7, ("APPNP", attack): 0.5}
+        >>> records = [
+        ...     example_record(s, experiment="attacked", dataset="cora_metattack", model=m, condition=c, depth=10,
         ...                    test_score=x - 0.001 * (s * len(m) % 4))
-        ...     for (m, v), x in kept.items() for s in range(5)
+        ...     for (m, c), x in kept.items() for s in range(5)
         ... ]
-        >>> [(answer.dataset, answer.verdict.value) for answer in attacked_answers(rows)]
-        [('cora_metattack (attacked 25 %)', 'holds')]
+        >>> [(str(test.condition), test.verdict.value) for test in attacked_tests(records)]
+        [('attacked 25 %', 'holds')]
     """
-    found = {(c.first.dataset, c.first.variant, c.first.model, c.first.depth): c for c in choose(rows, BY)}
-    answers: list[Answer] = []
-    for robust, twin in read_settings("attacked")["pairs"]:
-        each: list[Answer] = []
-        for cell in [c for (_, variant, model, _), c in found.items() if variant and model == robust]:
-            a, b = lost(cell, found, robust), lost_by(cell, found, twin)
-            if a is not None and b is not None:
-                each += compare_cells(f"{robust} loses less than {twin} to an attack on edges", a, b)
-        answers += corrected(each)
-    return answers
+    entries = by_condition(records)
+    tests: list[ClaimTest] = []
+    for robust, other in read_experiment("attacked")["pairs"]:
+        claim = Claim(Topic.LOSES_LESS, f"{robust} loses less than {other} to an attack on edges")
+        mine = [entry for (_, condition, model, _), entry in entries.items() if condition.amount and model == robust]
+        tests += corrected(list(losses(claim, mine, entries, other)))
+    return tests

@@ -6,8 +6,8 @@ makes the same corruption, and a larger share corrupts the nodes of a smaller on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -16,49 +16,64 @@ import torch
 
 from unspool.datasets import Dataset
 from unspool.datasets.features import Features, pack, sparse, to_numpy
+from unspool.errors import InputError
 from unspool.ops.features import SparseFeatures
+from unspool.reproduce.conditions import CLEAN, Condition, Factor, Phase
 
 Array = np.ndarray[Any, Any]
 
 
-class Kind(Enum):
-    """What is done: ``FEATURES``: rows become those of other nodes. ``NOISE``: rows become Gaussian noise. ``EDGES``: edges are added."""
-
-    FEATURES = "features"
-    NOISE = "noise"
-    EDGES = "edges"
+#: What can be done: rows of features become those of other nodes, or Gaussian noise, or edges are added. The order is part of the seeds.
+CORRUPTIONS = (Factor.FEATURES, Factor.NOISE, Factor.EDGES)
 
 
-def corrupt(data: Dataset, kind: Kind, share: float, seed: int = 0) -> Dataset:
+def corrupt(data: Dataset, factor: Factor, share: float, seed: int = 0) -> Dataset:
     """The same data, made worse.
 
     Args:
         data: what is corrupted; labels and splits stay.
-        kind: what is done.
+        factor: what is done, one of :data:`CORRUPTIONS`.
         share: of the nodes or of the edges, from 0 to 1.
         seed: of the choice.
 
     Example:
         >>> from unspool import datasets
         >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
-        >>> worse = corrupt(data, Kind.FEATURES, 0.5)
+        >>> worse = corrupt(data, Factor.FEATURES, 0.5)
         >>> int((worse.features != data.features).any(1).sum())
         30
-        >>> more = corrupt(data, Kind.EDGES, 0.5).statistics().edges / data.statistics().edges
+        >>> more = corrupt(data, Factor.EDGES, 0.5).statistics().edges / data.statistics().edges
         >>> 1.3 < more <= 1.5
         True
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"share={share}: expected a number between 0 and 1")
+        raise InputError("share", share, "a number between 0 and 1")
     if share == 0:
         return data
-    random = np.random.default_rng([seed, list(Kind).index(kind)])
-    note = f"{kind.value} corrupted: {100 * share:g} % (seed {seed})"
-    if kind is Kind.EDGES:
+    random = np.random.default_rng([seed, CORRUPTIONS.index(factor)])
+    note = f"{factor.value} corrupted: {100 * share:g} % (seed {seed})"
+    if factor is Factor.EDGES:
         return replace(data, **_more_edges(data, share, random), notes=(*data.notes, note))
     hit = random.permutation(data.nodes)[: round(share * data.nodes)]
-    make = _swapped if kind is Kind.FEATURES else _noisy
+    make = _swapped if factor is Factor.FEATURES else _noisy
     return replace(data, features=make(data.features, hit, random), notes=(*data.notes, note))
+
+
+def corruptions(how: Mapping[str, Any], phase: Phase) -> list[Condition]:
+    """Every kind with every share, as a data file lists them; clean data once, and after training in each kind, with the same networks.
+
+    Example:
+        >>> how = {"kinds": ["features", "edges"], "shares": [0, 10]}
+        >>> [str(one) for one in corruptions(how, Phase.ALWAYS)]
+        ['clean data', 'features 10 %', 'edges 10 %']
+        >>> [str(one) for one in corruptions(how, Phase.AFTER_TRAINING)]
+        ['features 0 %', 'features 10 %', 'edges 0 %', 'edges 10 %']
+    """
+    kinds, worse = [Factor[word.upper()] for word in how["kinds"]], sorted(set(how["shares"]) - {0})
+    if phase is Phase.ALWAYS:
+        made = [Condition(factor, float(share)) for factor in kinds for share in worse]
+        return [CLEAN, *made] if 0 in how["shares"] else made
+    return [Condition(factor, float(share), phase) for factor in kinds for share in (0, *worse)]
 
 
 def _swapped(features: Features, hit: Array, random: np.random.Generator) -> Features:

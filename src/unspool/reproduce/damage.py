@@ -1,16 +1,16 @@
 """Damage where the denoiser sees it: outliers among the rows of X = p_pre(features), and edges added at random.
 
 The problem that a layer takes a step on has X in its fidelity, and X is what the encoder gives, not what the file holds: a perceptron
-that reads a damaged row may shorten it. So rows are replaced behind the encoder, in networks that were trained on clean data
-(``channels``), in the same networks with many steps at test time, near the minimiser (``channels, many steps``), and in networks that
-are trained with them (``channels in training``). Nodes that were hit and the others are scored
-apart, each against what the clean network has on the same nodes.
+that reads a damaged row may shorten it. So rows are replaced behind the encoder: in networks that were trained on clean data
+(``Phase.AFTER_TRAINING``), in the same networks with many steps at test time, near the minimiser (``Phase.MANY_STEPS``), and in networks
+that are trained with them (``Phase.ALWAYS``). Nodes that were hit and the others are scored apart, each against what the clean network has on the
+same nodes.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,75 +18,70 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool import study
 from unspool.datasets import Dataset
 from unspool.report.text import counted
-from unspool.reproduce.alone import Trained, accuracy, settings_of, train_each, where_to_train
-from unspool.reproduce.bench import Bench
-from unspool.reproduce.claims import Answer, compare_values, corrected
-from unspool.reproduce.corrupt import Kind, corrupt
-from unspool.reproduce.measured import Measured, chosen, keep, read_measured
-from unspool.reproduce.recorded import settled
-from unspool.reproduce.settings import read_settings
-from unspool.study import Trial
+from unspool.reproduce.claims import Claim, ClaimTest, Topic, compare_values, corrected
+from unspool.reproduce.conditions import Condition, Factor, Nodes, Phase
+from unspool.reproduce.corrupt import corrupt
+from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.measuring import accuracy
+from unspool.reproduce.recorded_settings import table2_settings
+from unspool.reproduce.records import Measurement, Quantity, by_group, plain_settings
+from unspool.reproduce.results import keep_measurements, read_measurements
+from unspool.reproduce.runner import ExperimentRunner, TrainedNetwork
+from unspool.train import Trial, TrialLoader
 from unspool.unrolling import Unrolled, unroll
 
-#: What is done: rows of X replaced after training, with as many steps as in training or many; or in training too; edges added.
-CHANNELS, LONG, TRAINED, EDGES = "channels", "channels, many steps", "channels in training", "edges"
-#: Which nodes a number is about: all test nodes, those that were hit, the others.
-PARTS = ("", " on damaged", " on clean")
 
-
-def run_damage(bench: Bench) -> list[Measured]:
+def run_damage(runner: ExperimentRunner) -> list[Measurement]:
     """Train, damage, test, and keep accuracies in ``damage.csv``, model by model; what is there is not trained again."""
-    how = bench.scope.asked("damage")
-    found: list[Measured] = []
-    for name in how["datasets"]:
-        data = bench.data(name)
-        if data is None:
-            continue
-        trials = settled(bench, "robust", data, bench.scope.kinds("damage"), how["seeds"]).chosen
-        for trial in trials.values():
-            found += _model(bench, data, trial, how)
+    how = runner.options.experiment("damage")
+    found: list[Measurement] = []
+    kinds = runner.options.model_classes("damage")
+    for data in runner.datasets(how["datasets"]):
+        for trial in table2_settings(runner, "robust", data, kinds, how["seeds"]).chosen.values():
+            found += _model(runner, data, trial, how)
     return found
 
 
-def _model(bench: Bench, data: Dataset, trial: Trial, how: dict[str, Any]) -> list[Measured]:
-    """Everything about one model on one data set."""
-    told = settings_of(bench.shortened(trial), data)
-    wanted = _cells(trial, how)
-    there = [one for one in read_measured(bench.place.results, "damage") if one.settings == told]
-    seeds = set(range(how["seeds"]))
-    whole = {cell for cell in wanted if {o.seed for o in there if (o.kind, o.amount) == cell} >= seeds}
-    mine = [one for one in there if one.dataset == data.name and one.model == trial.name and one.seed in seeds]
-    if whole == set(wanted) or bench.place.stored:
-        return [one for one in mine if (one.kind, one.amount) in whole]
-    base = data.row_normalised() if trial.normalise_rows else data
-    trials = [bench.shortened(replace(trial, seed=seed)) for seed in range(how["seeds"])]
-    more = len([amount for kind, amount in wanted if kind == TRAINED])
-    bench.say(
-        f"robust on {data.name}: {trial.name}, {counted(len(trials) * (1 + more), 'network')}, damaged behind the encoder"
-    )
-    nets = train_each(bench, base, trials)
-    if len(nets) < len(trials):  # all seeds or none: the bench has said which failed
+def _model(runner: ExperimentRunner, data: Dataset, trial: Trial, how: dict[str, Any]) -> list[Measurement]:
+    """Everything about one model on one dataset."""
+    settings, seeds = plain_settings(runner.shortened(trial)), how["seeds"]
+    wanted = _conditions(trial, how)
+    there = [
+        one
+        for one in read_measurements(runner.workspace.results, "damage")
+        if (one.dataset, one.model, one.settings) == (data.name, trial.name, settings) and one.seed < seeds
+    ]
+    whole = {c for c in wanted if len({one.seed for one in there if one.condition == c}) == seeds}
+    if whole == set(wanted) or runner.workspace.stored:
+        return [one for one in there if one.condition in whole]
+    always = [c for c in wanted if c.phase is Phase.ALWAYS]
+    many = counted(seeds * (1 + len(always)), "network")
+    runner.say(f"robust on {data.name}: {trial.name}, {many}, damaged behind the encoder")
+    trials = [trial.with_seed(seed) for seed in range(seeds)]
+    networks = runner.train_networks(runner.loader(data), trials)
+    if len(networks) < seeds:  # all seeds or none: the runner has said which failed
         return []
     made = [
-        *_channels(nets, how, CHANNELS),
-        *_edges(bench, nets, base, how),
-        *_in_training(bench, nets, base, wanted, how),
+        *_damaged_rows(networks, how, Phase.AFTER_TRAINING),
+        *_more_edges(runner, networks, data, how),
+        *_in_training(runner, networks, data, always, how),
     ]
-    if any(kind == LONG for kind, _ in wanted):
-        made += _channels([_longer(net, how["many_steps"]) for net in nets], how, LONG)
-    new = [replace(one, dataset=data.name, settings=told) for one in made]
-    keep(bench.place.results, "damage", new)
+    if any(condition.phase is Phase.MANY_STEPS for condition in wanted):
+        longer = [with_steps(network, how["many_steps"]) for network in networks]
+        made += _damaged_rows(longer, how, Phase.MANY_STEPS)
+    new = [replace(one, dataset=data.name, settings=settings) for one in made]
+    keep_measurements(runner.workspace.results, "damage", new)
     return new
 
 
-def _cells(trial: Trial, how: dict[str, Any]) -> list[tuple[str, float]]:
-    lengths = how["lengths_in_training"] if trial.name in how["in_training"] else []
-    shared = how["lengths"] if _shares_one_problem(trial.build(4, 2)) else []
-    pairs = [(CHANNELS, how["lengths"]), (EDGES, how["edges"]), (TRAINED, lengths), (LONG, shared)]
-    return [(kind, float(amount)) for kind, amounts in pairs for amount in amounts]
+def _conditions(trial: Trial, how: dict[str, Any]) -> list[Condition]:
+    in_training = how["lengths_in_training"] if trial.name in how["in_training"] else []
+    many_steps = how["lengths"] if _shares_one_problem(trial.build(4, 2)) else []
+    lengths = {Phase.AFTER_TRAINING: how["lengths"], Phase.ALWAYS: in_training, Phase.MANY_STEPS: many_steps}
+    rows = [Condition(Factor.ENCODED_ROWS, float(n), phase) for phase, some in lengths.items() for n in some]
+    return [*rows, *(Condition(Factor.EDGES, float(share), Phase.AFTER_TRAINING) for share in how["edges"])]
 
 
 # -- what is done ------------------------------------------------------------------------------------------------------
@@ -120,14 +115,38 @@ def outlying(x: Tensor, hit: Tensor, length: float, seed: int) -> Tensor:
     return torch.where(mask[:, None], rows, x)
 
 
+Change = Callable[[Tensor], Tensor]
+
+
 @contextmanager
-def behind_the_encoder(model: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """Change X = p_pre(features) of a model, in training and testing alike, as long as the block lasts."""
+def behind_the_encoder(model: Any, change: Change) -> Generator[None]:
+    """Change X = p_pre(features) of a model as long as the block lasts."""
     handle = model.p_pre.register_forward_hook(lambda module, given, x: change(x))
     try:
         yield
     finally:
         handle.remove()
+
+
+class DamagedLoader(TrialLoader):
+    """Makes models whose encoded rows are damaged, in training and testing alike; the seed decides how.
+
+    Args:
+        loader: of the clean data.
+        share: per cent of the nodes whose rows are replaced.
+        length: of the new rows, in lengths of the others.
+    """
+
+    def __init__(self, loader: TrialLoader, share: float, length: float) -> None:
+        super().__init__(loader.data, loader.device)
+        self.share, self.length = share, length
+
+    def make(self, trial: Trial) -> nn.Module:
+        """The fresh model of a trial, with a hook behind its encoder."""
+        model: Any = super().make(trial)
+        change = _change(hit_nodes(self.data.nodes, self.share, trial.seed), self.length, trial.seed)
+        model.p_pre.register_forward_hook(lambda module, given, x: change(x))
+        return model
 
 
 def _shares_one_problem(model: Any) -> bool:
@@ -138,62 +157,62 @@ def _shares_one_problem(model: Any) -> bool:
     return any(term.uses_input for term in net.objective.terms)
 
 
-def _longer(net: Trained, steps: int) -> Trained:
+def with_steps(network: TrainedNetwork, steps: int) -> TrainedNetwork:
     """The same weights with more steps; of a network that is exact already, the same."""
-    model = copy.deepcopy(net.model)
+    model = copy.deepcopy(network.model)
     old = model.propagation
-    model.propagation = unroll(old.objective, old.algorithm, steps).to(net.task.target.device).eval()
+    model.propagation = unroll(old.objective, old.algorithm, steps).to(network.task.target.device).eval()
     model.propagation.load_state_dict(old.state_dict())
-    return replace(net, model=model)
+    return replace(network, model=model)
 
 
-def _channels(nets: Sequence[Trained], how: dict[str, Any], kind: str) -> list[Measured]:
-    made: list[Measured] = []
-    for net in nets:
-        hit, before = _hit(net, how), _output(net)
+def _damaged_rows(networks: Sequence[TrainedNetwork], how: dict[str, Any], phase: Phase) -> list[Measurement]:
+    made: list[Measurement] = []
+    for network in networks:
+        hit, before = _hit(network, how), _output(network)
         for length in how["lengths"]:
-            with behind_the_encoder(net.model, _change(net, hit, length)):
-                made += _scored(net, kind, length, _output(net), before, hit)
+            condition = Condition(Factor.ENCODED_ROWS, float(length), phase)
+            with behind_the_encoder(network.model, _change(hit, length, network.trial.seed)):
+                made += _scored(network, condition, _output(network), before, hit)
     return made
 
 
 def _in_training(
-    bench: Bench, nets: Sequence[Trained], base: Dataset, wanted: Sequence[tuple[str, float]], how: dict[str, Any]
-) -> list[Measured]:
+    runner: ExperimentRunner,
+    networks: Sequence[TrainedNetwork],
+    data: Dataset,
+    conditions: Sequence[Condition],
+    how: dict[str, Any],
+) -> list[Measurement]:
     """The same networks, trained with outliers among the rows of X."""
-    made: list[Measured] = []
-    for length in [amount for kind, amount in wanted if kind == TRAINED]:
-
-        def prepare(trial: Trial, model: Any, length: float = length) -> None:
-            net = next(one for one in nets if one.trial.seed == trial.seed)
-            model.p_pre.register_forward_hook(_hook(_change(net, _hit(net, how), length)))
-
-        worse = train_each(bench, base, [net.trial for net in nets], prepare)
-        if len(worse) == len(nets):
-            for net, clean in zip(worse, nets, strict=True):
-                made += _scored(net, TRAINED, length, _output(net), _output(clean), _hit(net, how))
+    made: list[Measurement] = []
+    for condition in conditions:
+        loader = DamagedLoader(runner.loader(data), how["share"], condition.amount)
+        worse = runner.train_networks(loader, [network.trial for network in networks])
+        if len(worse) == len(networks):
+            for network, clean in zip(worse, networks, strict=True):
+                made += _scored(network, condition, _output(network), _output(clean), _hit(network, how))
     return made
 
 
-def _hook(change: Callable[[Tensor], Tensor]) -> Callable[[Any, Any, Tensor], Tensor]:
-    return lambda module, given, x: change(x)
-
-
-def _change(net: Trained, hit: Tensor, length: float) -> Callable[[Tensor], Tensor]:
-    seed = net.trial.seed
+def _change(hit: Tensor, length: float, seed: int) -> Change:
     return lambda x: outlying(x, hit.to(x.device), length, seed)
 
 
-def _edges(bench: Bench, nets: Sequence[Trained], base: Dataset, how: dict[str, Any]) -> list[Measured]:
-    made: list[Measured] = []
-    for net in nets:
-        before = _output(net)
+def _more_edges(
+    runner: ExperimentRunner, networks: Sequence[TrainedNetwork], data: Dataset, how: dict[str, Any]
+) -> list[Measurement]:
+    made: list[Measurement] = []
+    base = data.row_normalised() if networks[0].trial.normalise_rows else data
+    for network in networks:
+        before = _output(network)
         for share in how["edges"]:
-            worse = corrupt(base, Kind.EDGES, share / 100, net.trial.seed)
-            task = study.Provider(worse, where_to_train(bench)).task(replace(net.trial, normalise_rows=False))
+            condition = Condition(Factor.EDGES, float(share), Phase.AFTER_TRAINING)
+            worse = corrupt(base, Factor.EDGES, share / 100, network.trial.seed)
+            task = runner.loader(worse).task(network.trial.seed)
             hit = _ends(base.edge_index, worse.edge_index, base.nodes).to(task.target.device)
             with torch.no_grad():
-                made += _scored(net, EDGES, share, net.model(task.x, task.graph), before, hit)
+                made += _scored(network, condition, network.model(task.x, task.graph), before, hit)
     return made
 
 
@@ -211,80 +230,72 @@ def _ends(old: Tensor, new: Tensor, nodes: int) -> Tensor:
 # -- what is measured --------------------------------------------------------------------------------------------------
 
 
-def _hit(net: Trained, how: dict[str, Any]) -> Tensor:
-    return hit_nodes(net.task.target.shape[0], how["share"], net.trial.seed).to(net.task.target.device)
+def _hit(network: TrainedNetwork, how: dict[str, Any]) -> Tensor:
+    target = network.task.target
+    return hit_nodes(target.shape[0], how["share"], network.trial.seed).to(target.device)
 
 
 @torch.no_grad()
-def _output(net: Trained) -> Tensor:
-    return net.model(net.task.x, net.task.graph)
+def _output(network: TrainedNetwork) -> Tensor:
+    return network.model(network.task.x, network.task.graph)
 
 
-def _scored(net: Trained, kind: str, amount: float, output: Tensor, before: Tensor, hit: Tensor) -> list[Measured]:
+def _scored(
+    network: TrainedNetwork, condition: Condition, output: Tensor, before: Tensor, hit: Tensor
+) -> list[Measurement]:
     """Accuracies of test nodes, and what is lost against the clean network on the same nodes."""
-    test = net.task.test
+    test, trial = network.task.test, network.trial
     damaged = torch.isin(test, hit)
-    made: list[Measured] = []
-    for words, nodes in zip(PARTS, (test, test[damaged], test[~damaged]), strict=True):
+    made: list[Measurement] = []
+    for part, nodes in zip(Nodes, (test, test[damaged], test[~damaged]), strict=True):
         if nodes.numel():
-            now, once = (accuracy(one, net.task, nodes) for one in (output, before))
-            for quantity, value in ((f"accuracy{words}", now), (f"lost{words}", once - now)):
-                name, seed = net.trial.name, net.trial.seed
-                made.append(Measured("damage", "", name, kind, float(amount), seed, quantity, value))
+            now, once = (accuracy(one, network.task, nodes) for one in (output, before))
+            made += [
+                Measurement("damage", "", trial.name, condition, trial.seed, quantity, part, value)
+                for quantity, value in ((Quantity.ACCURACY, now), (Quantity.LOST, once - now))
+            ]
     return made
 
 
 # -- what it says ------------------------------------------------------------------------------------------------------
 
 
-def damage_answers(found: Sequence[Measured]) -> list[Answer]:
-    """Whether the robust model of each pair loses less than its twin; p-values are corrected over amounts and sets (Holm).
+def damage_tests(measurements: Sequence[Measurement]) -> list[ClaimTest]:
+    """Whether the robust model of each pair loses less than its counterpart; p-values are corrected over amounts and sets (Holm).
 
     Example:
-        >>> from unspool.reproduce.measured import example_measured
-        >>> rows = [
-        ...     example_measured(s, experiment="damage", dataset="cora", model=m, kind="edges", amount=50.0, quantity="lost",
-        ...                      value=v + 0.001 * (s * len(m) % 5))
+        >>> from unspool.reproduce.records import example_measurement
+        >>> edges = Condition(Factor.EDGES, 50.0, Phase.AFTER_TRAINING)
+        >>> found = [
+        ...     example_measurement(s, experiment="damage", dataset="cora", model=m, condition=edges, quantity=Quantity.LOST,
+        ...                         value=v + 0.001 * (s * len(m) % 5))
         ...     for s in range(6) for m, v in (("AirGNN", 0.02), ("APPNP", 0.2))
         ... ]
-        >>> [(answer.sentence, answer.dataset, answer.verdict.value) for answer in damage_answers(rows)]
-        [('AirGNN loses less than APPNP to random edges', 'cora (edges 50 %)', 'holds')]
+        >>> [(test.claim.text, str(test.condition), test.verdict.value) for test in damage_tests(found)]
+        [('AirGNN loses less than APPNP to random edges', 'edges 50 %', 'holds')]
     """
-    answers: list[Answer] = []
-    for robust, twin in read_settings("damage")["pairs"]:
-        for kind, words in WORDS.items():
-            for part in PARTS:
-                lost = chosen(
-                    found, f"lost{part}", lambda one, kind=kind: one.experiment == "damage" and one.kind == kind
-                )
-                cells = sorted(cell for cell in lost if cell[1] == robust)
-                sentence = f"{robust} loses less than {twin} to {words}" + (f",{part} nodes" if part else "")
-                each = [
-                    one
-                    for cell in cells
-                    for one in compare_values(
-                        sentence, f"{cell[0]} ({amount_words(kind, cell[3])})", (robust, lost[cell]),
-                        (twin, lost.get((cell[0], twin, kind, cell[3]), {})), lower=True,
+    tests: list[ClaimTest] = []
+    for robust, other in read_experiment("damage")["pairs"]:
+        for (factor, phase), words in DAMAGES.items():
+            for nodes in Nodes:
+                where = "" if nodes is Nodes.ALL else f", on {nodes.value} nodes"
+                claim = Claim(Topic.LOSES_LESS, f"{robust} loses less than {other} to {words}{where}", lower=True)
+                lost = by_group(measurements, Quantity.LOST, nodes)
+                mine = [g for g in lost if (g.model, g.condition.factor, g.condition.phase) == (robust, factor, phase)]
+                each: list[ClaimTest] = []
+                for group in sorted(mine, key=lambda g: (g.dataset, g.condition.amount)):
+                    theirs = lost.get(group._replace(model=other), {})
+                    each += compare_values(
+                        claim, group.dataset, group.condition, (robust, lost[group]), (other, theirs)
                     )
-                ]  # fmt: skip
-                answers += corrected(each)
-    return answers
+                tests += corrected(each)
+    return tests
 
 
-#: The kinds of damage in words.
-WORDS = {
-    CHANNELS: "outliers behind the encoder after training",
-    LONG: "outliers behind the encoder after training, with many steps",
-    TRAINED: "outliers behind the encoder in training",
-    EDGES: "random edges",
+#: What is done, as claims call it.
+DAMAGES = {
+    (Factor.ENCODED_ROWS, Phase.AFTER_TRAINING): "outliers behind the encoder after training",
+    (Factor.ENCODED_ROWS, Phase.MANY_STEPS): "outliers behind the encoder after training, with many steps",
+    (Factor.ENCODED_ROWS, Phase.ALWAYS): "outliers behind the encoder in training",
+    (Factor.EDGES, Phase.AFTER_TRAINING): "random edges",
 }
-
-
-def amount_words(kind: str, amount: float) -> str:
-    """An amount in words.
-
-    Example:
-        >>> amount_words("edges", 30.0), amount_words("channels", 3.0)
-        ('edges 30 %', 'length 3')
-    """
-    return f"edges {amount:g} %" if kind == EDGES else f"length {amount:g}"

@@ -14,69 +14,46 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.datasets import Dataset
 from unspool.models import UGDGNN, Channels, JKNet
-from unspool.report.text import counted
-from unspool.reproduce.alone import Trained, accuracy, settings_of, train_each
-from unspool.reproduce.bench import Bench
-from unspool.reproduce.claims import Answer, compare_values, corrected
-from unspool.reproduce.measured import Measured, chosen, keep, read_measured
-from unspool.reproduce.table2 import as_printed, check_sets
-from unspool.study import Trial
+from unspool.reproduce.claims import Claim, ClaimTest, Topic, compare_values, corrected
+from unspool.reproduce.conditions import Condition, Factor
+from unspool.reproduce.measuring import accuracy, measure_networks
+from unspool.reproduce.presets import PAPER
+from unspool.reproduce.records import Measurement, Quantity, by_group
+from unspool.reproduce.runner import ExperimentRunner, TrainedNetwork
+from unspool.reproduce.table2 import check_datasets
 
 #: The two parametrisations.
 OUTSIDE, INSIDE = UGDGNN.__name__, JKNet.__name__
 
 
-def run_identity(bench: Bench) -> list[Measured]:
+def run_identity(runner: ExperimentRunner) -> list[Measurement]:
     """Train both with UGDGNN's settings, and keep norms, accuracies and gaps in ``identity.csv``."""
-    how = bench.scope.asked("identity")
-    check_sets(how["datasets"])
-    found: list[Measured] = []
-    with bench.timed("identity"):
-        for name in how["datasets"]:
-            data = bench.data(name)
-            printed = as_printed(UGDGNN, name, "paper")
-            if data is None or printed is None:
-                continue
+    how = runner.options.experiment("identity")
+    check_datasets(how["datasets"])
+    found: list[Measurement] = []
+    with runner.timed("identity"):
+        for data in runner.datasets(how["datasets"]):
+            printed = PAPER.trial(UGDGNN, data.name)
             settings = {**printed.settings, "channels": Channels.CLASSES}
+            condition = Condition(Factor.DEPTH, float(printed.settings["depth"]))
             for kind in (UGDGNN, JKNet):
-                found += _one(bench, data, replace(printed, model=kind, settings=settings), how["seeds"])
+                trial = replace(printed, model=kind, settings=settings)
+                found += measure_networks(runner, "identity", data, trial, condition, how["seeds"], _numbers)
     return found
 
 
-def _one(bench: Bench, data: Dataset, trial: Trial, many: int) -> list[Measured]:
-    trial = bench.shortened(trial)
-    told, depth, seeds = settings_of(trial, data), float(trial.settings["depth"]), range(many)
-    there = read_measured(bench.place.results, "identity")
-    there = [o for o in there if o.cell == (data.name, trial.name, "depth", depth) and o.settings == told]
-    if {one.seed for one in there} >= set(seeds) or bench.place.stored:
-        return [one for one in there if one.seed in seeds]
-    bench.say(f"identity on {data.name}: {trial.name}, {counted(len(seeds), 'seed')}")
-    base = data.row_normalised() if trial.normalise_rows else data
-    nets = train_each(bench, base, [replace(trial, seed=seed) for seed in seeds])
-    if len(nets) < len(seeds):
-        return []
-    made = [
-        Measured("identity", data.name, trial.name, "depth", depth, net.trial.seed, quantity, value, told)
-        for net in nets
-        for quantity, value in _numbers(net).items()
-    ]
-    keep(bench.place.results, "identity", made)
-    return made
-
-
 @torch.no_grad()
-def _numbers(net: Trained) -> dict[str, float]:
-    task, model = net.task, net.model
+def _numbers(network: TrainedNetwork) -> dict[Quantity, float]:
+    task, model = network.task, network.model
     output = model(task.x, task.graph)
     train, test = accuracy(output, task, task.train), accuracy(output, task, task.test)
     return {
-        "norm": size_of(matrices(model)),
-        "norm of hops": size_of(model.propagation.hops()),
-        "train accuracy": train,
-        "accuracy": test,
-        "gap": train - test,
+        Quantity.WEIGHT_NORM: size_of(matrices(model)),
+        Quantity.HOP_NORM: size_of(model.propagation.hops()),
+        Quantity.TRAIN_ACCURACY: train,
+        Quantity.ACCURACY: test,
+        Quantity.GAP: train - test,
     }
 
 
@@ -101,36 +78,37 @@ def size_of(stack: Tensor) -> float:
     return float(stack.double().square().sum((-2, -1)).mean().sqrt())
 
 
-#: What the paper says, the quantity that tells, whether less is better, and what the numbers are multiplied by.
-SENTENCES = (
-    ("the identity outside W makes W small", "norm", True, 1.0),
-    ("the identity outside W makes the hops small", "norm of hops", True, 1.0),
-    ("the identity outside W narrows the gap between training and test accuracy", "gap", True, 100.0),
-    ("the identity outside W generalises better", "accuracy", False, 100.0),
-)
+#: What the paper says, and the quantity that tells.
+_CLAIMS = {
+    Quantity.WEIGHT_NORM: Claim(Topic.SMALL_WEIGHTS, "the identity outside W makes W small", lower=True, scale=1.0),
+    Quantity.HOP_NORM: Claim(Topic.SMALL_HOPS, "the identity outside W makes the hops small", lower=True, scale=1.0),
+    Quantity.GAP: Claim(
+        Topic.SMALL_GAP, "the identity outside W narrows the gap between training and test accuracy", lower=True
+    ),
+    Quantity.ACCURACY: Claim(Topic.GENERALISES, "the identity outside W generalises better"),
+}
 
 
-def identity_answers(found: Sequence[Measured]) -> list[Answer]:
-    """The four readings of the two sentences, data set by data set; p-values are corrected over sets (Holm).
+def identity_tests(measurements: Sequence[Measurement]) -> list[ClaimTest]:
+    """The four meanings of the two sentences, dataset by dataset; p-values are corrected over sets (Holm).
 
     Example:
-        >>> from unspool.reproduce.measured import example_measured
-        >>> rows = [
-        ...     example_measured(s, experiment="identity", dataset="cora", model=m, kind="depth", amount=5.0,
-        ...                      quantity="norm", value=v + 0.01 * (s * len(m) % 5))
+        >>> from unspool.reproduce.records import example_measurement
+        >>> found = [
+        ...     example_measurement(s, experiment="identity", dataset="cora", model=m, condition=Condition(Factor.DEPTH, 5.0),
+        ...                         quantity=Quantity.WEIGHT_NORM, value=v + 0.01 * (s * len(m) % 5))
         ...     for s in range(6) for m, v in ((OUTSIDE, 1.0), (INSIDE, 2.0))
         ... ]
-        >>> [(answer.sentence, answer.verdict.value) for answer in identity_answers(rows)]
-        [('the identity outside W makes W small', 'holds')]
+        >>> [(test.claim.topic.name, test.verdict.value) for test in identity_tests(found)]
+        [('SMALL_WEIGHTS', 'holds')]
     """
-    answers: list[Answer] = []
-    for sentence, quantity, lower, times in SENTENCES:
-        mine = chosen(found, quantity, lambda one: one.experiment == "identity")
-        each: list[Answer] = []
-        for name, model, kind, depth in mine:
-            if model == OUTSIDE:
-                other = mine.get((name, INSIDE, kind, depth), {})
-                here = (OUTSIDE, mine[name, model, kind, depth])
-                each += compare_values(sentence, name, here, (INSIDE, other), lower=lower, times=times)
-        answers += corrected(each)
-    return answers
+    tests: list[ClaimTest] = []
+    for quantity, claim in _CLAIMS.items():
+        found = by_group(measurements, quantity)
+        each: list[ClaimTest] = []
+        for group, values in found.items():
+            if group.model == OUTSIDE:
+                other = found.get(group._replace(model=INSIDE), {})
+                each += compare_values(claim, group.dataset, None, (OUTSIDE, values), (INSIDE, other))
+        tests += corrected(each)
+    return tests

@@ -6,28 +6,32 @@ import os
 import platform
 import time
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from unspool.files import one_at_a_time
+from unspool.parallel import cores
+from unspool.report.hardware import processor_name
 from unspool.reproduce.results import read_machine, write_machine
 
+if TYPE_CHECKING:
+    from unspool.reproduce.runner import ExperimentRunner
 
-def facts(device: str | None = None) -> dict[str, Any]:
+
+def machine_facts(device: str | None = None) -> dict[str, Any]:
     """Hardware and versions; no names of machines.
 
     Example:
-        >>> sorted(facts("cpu"))
+        >>> sorted(machine_facts("cpu"))
         ['cores', 'date', 'hardware', 'memory_gb', 'python', 'torch', 'unspool']
     """
     from unspool import __version__
 
     gpu = torch.cuda.is_available() and (device is None or torch.device(device).type == "cuda")
     return {
-        "hardware": torch.cuda.get_device_name() if gpu else _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "hardware": torch.cuda.get_device_name() if gpu else processor_name(),
+        "cores": cores(),
         "memory_gb": _memory(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -43,56 +47,47 @@ class Timer:
     what a clock on the wall would show.
     """
 
-    def __init__(self, bench: Any, experiment: str) -> None:
-        self.bench, self.experiment, self.began, self.before = bench, experiment, time.time(), bench.trained
+    def __init__(self, runner: ExperimentRunner, experiment: str) -> None:
+        self.runner, self.experiment, self.began, self.before = runner, experiment, time.time(), runner.trained
 
     def __enter__(self) -> Timer:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        with one_at_a_time(self.bench.place.results):
+        with one_at_a_time(self.runner.workspace.results):
             self._note()
 
     def _note(self) -> None:
-        bench, place = self.bench, self.bench.place
-        held, here = read_machine(place.results), facts(place.device)
-        if bench.trained == self.before and not held and not bench.missing:
+        runner, workspace = self.runner, self.runner.workspace
+        trained = runner.trained - self.before
+        held = read_machine(workspace.results)
+        if not (trained or held or runner.missing):
             return  # nothing to tell
-        known: dict[str, Any] = held.get("experiments", {})
-        trained = bench.trained - self.before
-        old = known.get(self.experiment, {"trials": 0, "spans": [], "hardware": [], "commands": []})
+        runs: dict[str, Any] = held.get("experiments", {})
+        machines: list[dict[str, Any]] = held.get("machines", [])
         if trained:
-            # Older files have no spans: what they had goes to the beginning of time.
-            before = old["spans"] if "spans" in old else [[0.0, old["seconds"]]]
-            spans = joined([*before, [round(self.began, 1), round(time.time(), 1)]])
-            known[self.experiment] = {
+            here = machine_facts(workspace.device)
+            machines = [*(one for one in machines if one.get("hardware") != here["hardware"]), here]
+            old = runs.get(self.experiment, {"trials": 0, "spans": [], "hardware": [], "commands": []})
+            spans = join_spans([*old["spans"], [round(self.began, 1), round(time.time(), 1)]])
+            runs[self.experiment] = {
                 "trials": old["trials"] + trained,
                 "seconds": round(sum(end - begin for begin, end in spans), 1),
                 "spans": spans,
                 # Runs into one folder may come from several machines.
                 "hardware": _with(old["hardware"], here["hardware"]),
-                "commands": _with(old["commands"], place.command),
+                "commands": _with(old["commands"], workspace.command),
             }
-        absent = {name: why for name, why in held.get("not_run", {}).items() if name not in bench.found}
-        machines = _machines(held)
-        if trained:
-            machines = [*(one for one in machines if one.get("hardware") != here["hardware"]), here]
-        told = {"machines": machines, "experiments": known, "not_run": {**absent, **bench.missing}}
-        write_machine(place.results, told)
+        absent = {name: why for name, why in held.get("not_run", {}).items() if name not in runner.found}
+        facts = {"machines": machines, "experiments": runs, "not_run": {**absent, **runner.missing}}
+        write_machine(workspace.results, facts)
 
 
-def _machines(held: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that a file names; older files name one, among everything else."""
-    if "machines" in held or "hardware" not in held:
-        return list(held.get("machines", []))
-    return [{name: value for name, value in held.items() if name not in ("experiments", "not_run")}]
-
-
-def joined(spans: list[list[float]]) -> list[list[float]]:
+def join_spans(spans: list[list[float]]) -> list[list[float]]:
     """Spans of time with those that overlap made one.
 
     Example:
-        >>> joined([[0.0, 5.0], [8.0, 9.0], [3.0, 6.0]])
+        >>> join_spans([[0.0, 5.0], [8.0, 9.0], [3.0, 6.0]])
         [[0.0, 6.0], [8.0, 9.0]]
     """
     made: list[list[float]] = []
@@ -106,15 +101,6 @@ def joined(spans: list[list[float]]) -> list[list[float]]:
 
 def _with(old: list[str], new: str) -> list[str]:
     return list(dict.fromkeys([*old, new] if new else old))
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor()
-        return name if name else platform.machine()
 
 
 def _memory() -> float | None:

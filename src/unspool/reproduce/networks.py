@@ -1,4 +1,4 @@
-"""What trained networks have learnt: responses and objectives along depth, as numbers small enough to be kept beside results.
+"""What trained networks have learnt: responses and objectives along depth, as numbers small enough to be kept with the results.
 
 Weights of a benchmark take megabytes, and what the report draws of them is a few hundred numbers: the response at some
 frequencies and the objective before and after each layer, for every seed, and the density of the graph's frequencies.
@@ -15,20 +15,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool import models, study, train
 from unspool.datasets import Dataset
 from unspool.errors import IncompatibleError
 from unspool.files import one_at_a_time, write_whole
+from unspool.models import Model
 from unspool.report.spectra import Learnt, Spread, read_models, scaled_density
 from unspool.report.text import counted
-from unspool.reproduce.bench import Bench
-from unspool.reproduce.page_descent import Descent, along
+from unspool.reproduce.descent import Descent, objective_steps
+from unspool.reproduce.presets import knows
+from unspool.reproduce.runner import ExperimentRunner, TrainedNetwork
+from unspool.reproduce.searches import heterophily_search
 from unspool.reproduce.table2 import chosen_settings
-from unspool.reproduce.wide import heterophily_search
-from unspool.study import Trial
-from unspool.train.device import device_for
+from unspool.train import Trial, TrialLoader
 
-#: The file beside the results.
+#: The file in the folder of the results.
 NETWORKS = "networks.json"
 
 #: Frequency and height of a graph's density of frequencies, both on the scale of the normalised Laplacian.
@@ -41,65 +41,58 @@ class Network:
 
     Attributes:
         dataset, model: names.
-        found: its responses, and what could not be read.
+        learnt: its responses, and what could not be read.
         density: of the graph's frequencies; None where the data are not here.
         descent: its objective along depth; None where it has none.
-        said: sentences about what is missing.
+        notes: sentences about what is missing.
         epochs: the most that each was trained.
         key: of the trials behind it; a network with the same one is not trained again.
     """
 
     dataset: str
     model: str
-    found: Learnt
+    learnt: Learnt
     density: Density | None = None
     descent: Descent | None = None
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     key: str = ""
     epochs: int = 0
 
 
-def run_networks(bench: Bench) -> list[Network]:
-    """Train the chosen setting of each model once more, alone, and keep what it has learnt in ``networks.json``.
+def run_networks(runner: ExperimentRunner) -> list[Network]:
+    """Train the chosen setting of each model once more, for its weights, and keep what it has learnt in ``networks.json``.
 
     Settings are those of Table 2 under the preset ``paper``, and on other sets those that the search on heterophilous graphs chose.
     """
-    if bench.place.stored:  # weights are not in the study
-        return read_networks(bench.place.results)
-    how = bench.scope.asked("networks")
-    kinds = bench.scope.kinds("networks")
+    if runner.workspace.stored:  # weights are not in the study
+        return read_networks(runner.workspace.results)
+    how = runner.options.experiment("networks")
+    kinds = runner.options.model_classes("networks")
     made: list[Network] = []
-    with bench.timed("networks"):
-        for name in how["datasets"]:
-            data = bench.data(name)
-            if data is not None:
-                made += _on(bench, data, kinds, how["seeds"])
+    with runner.timed("networks"):
+        for data in runner.datasets(how["datasets"]):
+            made += _on(runner, data, kinds, how["seeds"])
     return made
 
 
-def _on(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]], seeds: int) -> list[Network]:
-    there = {(one.dataset, one.model): one for one in readable_networks(bench.place.results)}
-    provide = study.Provider(data)
+def _on(runner: ExperimentRunner, data: Dataset, kinds: Sequence[type[Model]], seeds: int) -> list[Network]:
+    folder = runner.workspace.results
+    there = {(one.dataset, one.model): one for one in readable_networks(folder)}
+    loader = runner.loader(data)
     made: list[Network] = []
-    for trial in _chosen(bench, data, kinds).values():
-        trials = [bench.shortened(replace(trial, seed=seed)) for seed in range(seeds)]
-        key = f"{trials[0].key(provide.mark)} x {len(trials)}"
+    for trial in map(runner.shortened, _chosen(runner, data, kinds).values()):
+        trials = [trial.with_seed(seed) for seed in range(seeds)]
+        key = f"{trial.key(loader.fingerprint)} x {seeds}"
         old = there.get((data.name.lower(), trial.name))
         if old is not None and old.key == key:
             made.append(old)
             continue
-        bench.say(
-            f"networks on {data.name}: {trial.name}, {counted(len(trials), 'seed')} of at most {trials[0].plan.epochs} epochs"
-        )
-        try:
-            made.append(
-                replace(trained_network(data, trials, bench.place.device), key=key, epochs=trials[0].plan.epochs)
-            )
-        except (train.Diverged, torch.OutOfMemoryError) as problem:
-            bench.failed.append(f"{trial.name} on {data.name}: {problem}")
-            continue
-        bench.trained += len(trials)
-        keep_networks(bench.place.results, made[-1:])
+        epochs = trial.config.epochs
+        runner.say(f"networks on {data.name}: {trial.name}, {counted(seeds, 'seed')} of at most {epochs} epochs")
+        networks = runner.train_networks(loader, trials)
+        if len(networks) == seeds:
+            made.append(replace(describe_networks(loader, networks), key=key, epochs=epochs))
+            keep_networks(folder, made[-1:])
     return made
 
 
@@ -111,41 +104,38 @@ def readable_networks(folder: Path) -> list[Network]:
         return []
 
 
-def _chosen(bench: Bench, data: Dataset, kinds: Sequence[type[models.Model]]) -> dict[str, Trial]:
+def _chosen(runner: ExperimentRunner, data: Dataset, kinds: Sequence[type[Model]]) -> dict[str, Trial]:
     """The settings of the table that a set is in; over as many seeds as that table has, so that its searches are there already."""
-    if models.has_preset(data.name):
-        return chosen_settings(bench, "table2", data, kinds, "paper", bench.scope.usual_seeds("table2")).chosen
-    return heterophily_search(bench, data, kinds).chosen
+    if knows(data.name):
+        seeds = runner.options.usual_seeds("table2")
+        return chosen_settings(runner, "table2", data, kinds, "paper", seeds).chosen
+    return heterophily_search(runner, data, kinds).chosen
 
 
-def trained_network(data: Dataset, trials: Sequence[Trial], device: str | None = None) -> Network:
-    """Train trials that differ in nothing but their seed, and read what they have learnt.
+def describe_networks(loader: TrialLoader, networks: Sequence[TrainedNetwork]) -> Network:
+    """What networks that differ in nothing but their seed have learnt.
 
     Example:
         >>> import unspool as us
-        >>> from unspool import datasets
-        >>> data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
-        >>> plan = train.Plan(epochs=3)
-        >>> made = trained_network(data, [Trial(us.models.APPNP, {"depth": 2, "hidden": 4}, plan, seed) for seed in (0, 1)])
-        >>> made.found.gain.values.shape, len(made.descent.runs)
-        (torch.Size([2, 121]), 2)
+        >>> from unspool import datasets, train
+        >>> loader = TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+        >>> trial = Trial(us.models.APPNP, {"depth": 2, "hidden": 4}, train.TrainConfig(epochs=3))
+        >>> model, run = train.train_trial(trial, loader)
+        >>> made = describe_networks(loader, [TrainedNetwork(trial, model, loader.task(), run.result)])
+        >>> made.learnt.gain.values.shape, len(made.descent.runs)
+        (torch.Size([1, 121]), 1)
     """
-    provide = study.Provider(data, device_for(device))
-    nets: list[tuple[str, Any]] = []
-    for trial in trials:
-        member = provide(trial)
-        model = member.model.to(member.task.target.device)
-        train.fit(model, member.task, trial.plan)
-        nets.append((str(trial.seed), model.cpu().eval()))
-    used = data.row_normalised() if trials[0].normalise_rows else data
-    descent, said = descent_of(trials[0].name, nets, used)
-    return Network(data.name.lower(), trials[0].name, read_models(nets), scaled_density(data.graph), descent, said)
+    trial, data = networks[0].trial, loader.data
+    nets = [(str(one.trial.seed), one.model.cpu().eval()) for one in networks]
+    used = data.row_normalised() if trial.normalise_rows else data
+    descent, notes = descent_of(trial.name, nets, used)
+    return Network(data.name.lower(), trial.name, read_models(nets), scaled_density(data.graph), descent, notes)
 
 
 def descent_of(name: str, nets: Sequence[tuple[str, Any]], data: Dataset) -> tuple[Descent | None, tuple[str, ...]]:
     """The objective along depth of trained networks, or why there is none."""
     try:
-        runs = [along(model, data.features, data.graph) for _, model in nets]
+        runs = [objective_steps(model, data.features, data.graph) for _, model in nets]
     except (IncompatibleError, ValueError, TypeError) as problem:
         return None, (f"{name}: no objective along depth: {problem}.",)
     return Descent(name, nets[0][0], tuple(tuple(steps) for steps in runs)), ()
@@ -162,8 +152,8 @@ def keep_networks(folder: Path, made: Sequence[Network]) -> Path:
         held = [one for one in readable_networks(folder) if (one.dataset, one.model) not in new]
         both = [*held, *made]
         densities = {one.dataset: [_rounded(part) for part in one.density] for one in both if one.density is not None}
-        told = {"densities": densities, "networks": [_told(one) for one in both]}
-        text = json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n"
+        plain = {"densities": densities, "networks": [_plain(one) for one in both]}
+        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":")) + "\n"
         write_whole(file, lambda out: out.write(text.encode()))
     return file
 
@@ -188,38 +178,37 @@ def read_networks(folder: Path) -> list[Network]:
         return [_read(one, told["densities"].get(one["dataset"])) for one in told["networks"]]
     except (ValueError, KeyError, TypeError):
         raise ValueError(
-            f"{file} is no file of networks, or was cut off; write it again with `unspool reproduce networks`"
+            f"{file} is not a file of networks, or was cut off; write it again with `unspool reproduce networks`"
         ) from None
 
 
-def _told(one: Network) -> dict[str, Any]:
-    gain, band, descent = one.found.gain, one.found.band, one.descent
+def _plain(one: Network) -> dict[str, Any]:
+    gain, band, descent = one.learnt.gain, one.learnt.band, one.descent
+    steps = [] if descent is None else [[[float(f"{v:.6g}") for v in step] for step in run] for run in descent.runs]
     return {
-        "dataset": one.dataset, "model": one.model, "key": one.key, "epochs": one.epochs, "seeds": one.found.seeds, "said": one.said, "trouble": one.found.trouble,
+        "dataset": one.dataset,
+        "model": one.model,
+        "key": one.key,
+        "epochs": one.epochs,
+        "seeds": one.learnt.seeds,
+        "notes": one.notes,
+        "unread": one.learnt.unread,
         "gain": None if gain is None else {"name": gain.name, "values": [_rounded(row) for row in gain.values]},
         "band": None if band is None else [_rounded(edge) for edge in band],
-        "runs": None if descent is None else [[[float(f"{v:.6g}") for v in step] for step in run] for run in descent.runs],
-    }  # fmt: skip
+        "runs": steps if steps else None,
+    }
 
 
 def _read(one: Mapping[str, Any], density: Sequence[Sequence[float]] | None) -> Network:
     gain = None if one["gain"] is None else Spread(one["gain"]["name"], _tensor(one["gain"]["values"]))
     band = None if one["band"] is None else (_tensor(one["band"][0]), _tensor(one["band"][1]))
-    runs = one["runs"]
     descent = None
-    if runs:
-        descent = Descent(one["model"], one["seeds"][0] if one["seeds"] else "0", _steps(runs))
-    found = Learnt(tuple(one["seeds"]), gain, band, (), False, tuple(one["trouble"]))
+    if one["runs"]:
+        descent = Descent(one["model"], one["seeds"][0] if one["seeds"] else "0", _steps(one["runs"]))
+    learnt = Learnt(tuple(one["seeds"]), gain, band, (), False, tuple(one["unread"]))
     height = None if density is None else (_tensor(density[0]), _tensor(density[1]))
     return Network(
-        one["dataset"],
-        one["model"],
-        found,
-        height,
-        descent,
-        tuple(one["said"]),
-        one.get("key", ""),
-        one.get("epochs", 0),
+        one["dataset"], one["model"], learnt, height, descent, tuple(one["notes"]), one["key"], one["epochs"]
     )
 
 

@@ -18,9 +18,11 @@ from torch import Tensor
 from unspool.algorithm import minimise
 from unspool.graph import Graph, sensor
 from unspool.objective import Fidelity, Objective, RowSparseFidelity, Smoothness
-from unspool.reproduce.bench import Bench
-from unspool.reproduce.claims import Answer, compare_values, corrected
-from unspool.reproduce.measured import Measured, chosen, keep, read_measured
+from unspool.reproduce.claims import Claim, ClaimTest, Topic, compare_values, corrected
+from unspool.reproduce.conditions import Condition, Factor, Nodes
+from unspool.reproduce.records import Group, Measurement, Quantity, by_group
+from unspool.reproduce.results import keep_measurements, read_measurements
+from unspool.reproduce.runner import ExperimentRunner
 
 #: The two fidelities, and the name of the graph in the results.
 ROWS, SQUARES, GRAPH = "rows", "squares", "sensor"
@@ -35,37 +37,37 @@ class Noisy:
     hit: Tensor
 
 
-def run_signals(bench: Bench) -> list[Measured]:
+def run_signals(runner: ExperimentRunner) -> list[Measurement]:
     """Denoise with both fidelities, and keep relative errors in ``signals.csv``; what is there already is not computed again.
 
     Nothing is trained, so the number of networks and ``--seeds`` change nothing.
     """
-    how = bench.scope.asked("signals")
-    there = read_measured(bench.place.results, "signals")
-    found: list[Measured] = []
+    how, folder = runner.options.experiment("signals"), runner.workspace.results
+    there = read_measurements(folder, "signals")
+    found: list[Measurement] = []
     graph, places = sensor(how["nodes"], how["neighbours"])
     graph, places = graph.to(torch.float64), places.double()
     for length in how["lengths"]:
         for name in (ROWS, SQUARES):
-            cell = (GRAPH, name, "outliers", float(length))
-            old = [one for one in there if one.cell == cell]
-            if {one.seed for one in old} != set(range(how["draws"])) and not bench.place.stored:
-                old = _measured(graph, places, name, length, how)
-                keep(bench.place.results, "signals", old)
+            group = Group(GRAPH, name, Condition(Factor.OUTLIERS, float(length)))
+            old = [one for one in there if one.group == group]
+            if {one.seed for one in old} != set(range(how["draws"])) and not runner.workspace.stored:
+                old = _measured(graph, places, group, how)
+                keep_measurements(folder, "signals", old)
             found += old
     return found
 
 
-def _measured(graph: Graph, places: Tensor, name: str, length: float, how: dict[str, Any]) -> list[Measured]:
+def _measured(graph: Graph, places: Tensor, group: Group, how: dict[str, Any]) -> list[Measurement]:
     """One fidelity at one length: its weight from draws of its own, then the errors of the others."""
-    many = how["draws"]
+    many, name, length = how["draws"], group.model, group.condition.amount
     ahead = [noisy(places, length, how, many + number) for number in range(how["choosing"])]
-    weight = min(how["weights"], key=lambda w: fmean(_errors(graph, one, name, w, how)["error"] for one in ahead))
+    weight = min(how["weights"], key=lambda w: fmean(_errors(graph, one, name, w, how)[Nodes.ALL] for one in ahead))
     told = {"weight": float(weight), **{key: how[key] for key in ("nodes", "channels", "noise", "share", "choosing")}}
     return [
-        Measured("signals", GRAPH, name, "outliers", float(length), seed, quantity, value, told)
+        Measurement("signals", *group, seed, Quantity.ERROR, nodes, value, told)
         for seed in range(many)
-        for quantity, value in _errors(graph, noisy(places, length, how, seed), name, weight, how).items()
+        for nodes, value in _errors(graph, noisy(places, length, how, seed), name, weight, how).items()
     ]
 
 
@@ -104,53 +106,44 @@ def problem(name: str, weight: float) -> Objective:
     return Smoothness(weight) + fidelity
 
 
-def _errors(graph: Graph, one: Noisy, name: str, weight: float, how: dict[str, Any]) -> dict[str, float]:
+def _errors(graph: Graph, one: Noisy, name: str, weight: float, how: dict[str, Any]) -> dict[Nodes, float]:
     """Relative errors: of all rows, of those that were replaced, and of the others."""
     found = minimise(problem(name, weight), one.seen, graph, tolerance=how["tolerance"])
     clean = torch.ones(graph.nodes, dtype=torch.bool)
     clean[one.hit] = False
-    parts = {"error": torch.ones_like(clean), "error on damaged": ~clean, "error on clean": clean}
-    return {word: float((found - one.clean)[m].norm() / one.clean[m].norm()) for word, m in parts.items() if m.any()}
+    parts = {Nodes.ALL: torch.ones_like(clean), Nodes.DAMAGED: ~clean, Nodes.CLEAN: clean}
+    return {part: float((found - one.clean)[m].norm() / one.clean[m].norm()) for part, m in parts.items() if m.any()}
 
 
-def outliers(length: float) -> str:
-    """A length in words.
-
-    Example:
-        >>> outliers(10.0), outliers(0.0)
-        ('outliers of length 10', 'no outliers')
-    """
-    return f"outliers of length {length:g}" if length else "no outliers"
-
-
-def signal_answers(found: Sequence[Measured]) -> list[Answer]:
+def signal_tests(measurements: Sequence[Measurement]) -> list[ClaimTest]:
     """Whether ‖H − X‖₂,₁ has the smaller error, draw by draw; p-values are corrected over lengths (Holm).
 
     Example:
-        >>> from unspool.reproduce.measured import example_measured
-        >>> rows = [
-        ...     example_measured(s, model=m, value=v + 0.001 * (s * len(m) % 5))
+        >>> from unspool.reproduce.records import example_measurement
+        >>> found = [
+        ...     example_measurement(s, model=m, value=v + 0.001 * (s * len(m) % 5))
         ...     for s in range(6) for m, v in ((ROWS, 0.11), (SQUARES, 0.5))
         ... ]
-        >>> [(answer.dataset, answer.verdict.value) for answer in signal_answers(rows)]
-        [('sensor (outliers of length 10)', 'holds')]
+        >>> [(str(test.condition), test.verdict.value) for test in signal_tests(found)]
+        [('outliers of length 10', 'holds')]
     """
-    answers: list[Answer] = []
-    for quantity, where, whether in QUESTIONS:
-        mine = chosen(found, quantity, lambda one: one.experiment == "signals")
-        each: list[Answer] = []
-        for length in sorted({cell[3] for cell in mine if bool(cell[3]) is whether}):
-            sides = [(name, mine.get((GRAPH, name, "outliers", length), {})) for name in (ROWS, SQUARES)]
-            sentence = f"‖H − X‖₂,₁ errs less than ‖H − X‖²{where}"
-            each += compare_values(sentence, f"{GRAPH} ({outliers(length)})", *sides, lower=True)
-        answers += corrected(each)
-    return answers
+    tests: list[ClaimTest] = []
+    for nodes, where, outliers in QUESTIONS:
+        claim = Claim(Topic.ERRS_LESS, f"‖H − X‖₂,₁ errs less than ‖H − X‖²{where}", lower=True)
+        errors = by_group(measurements, Quantity.ERROR, nodes)
+        each: list[ClaimTest] = []
+        for length in sorted({group.condition.amount for group in errors if bool(group.condition.amount) is outliers}):
+            condition = Condition(Factor.OUTLIERS, length)
+            rows, squares = (errors.get(Group(GRAPH, name, condition), {}) for name in (ROWS, SQUARES))
+            each += compare_values(claim, GRAPH, condition, (ROWS, rows), (SQUARES, squares))
+        tests += corrected(each)
+    return tests
 
 
-#: What is asked: the quantity, in words, and whether there are outliers; without them the answer is the price of being robust.
+#: What is asked: of which nodes, in words, and whether there are outliers; without them the answer is the price of being robust.
 QUESTIONS = (
-    ("error", " where there are outliers", True),
-    ("error on damaged", " on damaged nodes", True),
-    ("error on clean", " on clean nodes among them", True),
-    ("error", " where there are no outliers", False),
+    (Nodes.ALL, " where there are outliers", True),
+    (Nodes.DAMAGED, " on damaged nodes", True),
+    (Nodes.CLEAN, " on clean nodes among them", True),
+    (Nodes.ALL, " where there are no outliers", False),
 )

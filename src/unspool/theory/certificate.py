@@ -34,6 +34,8 @@ class Certificate:
         gap: the deviation of the counter-example, or of the claim without its condition.
         example: the counter-example in words.
         expected: what docs/errata.md and docs/equations.md say should be found.
+        model: the model whose row of Table 1 it is about, where it is about one.
+        erratum: the number in docs/errata.md that it shows, where it shows one.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Certificate:
     gap: float | None = None
     example: str = ""
     expected: Verdict = Verdict.HOLDS
+    model: str = ""
+    erratum: int | None = None
 
     @property
     def as_stated(self) -> bool:
@@ -86,6 +90,8 @@ class Claim:
     statement: str
     expected: Verdict
     test: Callable[[torch.Generator], Evidence]
+    model: str = ""
+    erratum: int | None = None
 
     def certify(self, seed: int = 0, trials: int = 3) -> Certificate:
         """Test the claim at several random settings and keep the worst error and the largest gap."""
@@ -102,6 +108,8 @@ class Claim:
             worst.gap,
             worst.example,
             self.expected,
+            self.model,
+            self.erratum,
         )
 
 

@@ -179,17 +179,24 @@ def _lemma_powers(random: Random) -> Evidence:
 
 
 CLAIMS = (
-    Claim("Erratum 1", "the expansions of GPRGNN and JKNet in the appendix", Verdict.HOLDS_WHEN, _erratum_1),
+    Claim("Erratum 1", "the expansions of GPRGNN and JKNet in the appendix", Verdict.HOLDS_WHEN, _erratum_1, erratum=1),
     Claim(
         "Erratum 2",
         "GPRGNN, JKNet and UGDGNN are unrolled GD networks (which keep signals of frequency zero)",
         Verdict.HOLDS_WHEN,
         _erratum_2_sum,
+        erratum=2,
     ),
-    Claim("Erratum 4", "a free W is a product of symmetric T's", Verdict.HOLDS_WHEN, _erratum_4),
-    Claim("Erratum 7", "T_β weighs edges, as the sentence after (2) says", Verdict.HOLDS_WHEN, _erratum_7),
-    Claim("Erratum 8", "different H⁽⁰⁾ lead to the same limit of SGC", Verdict.FAILS, _erratum_8_starts),
-    Claim("Erratum 8", "the limit of SGC is uuᵀH⁽⁰⁾, u the leading eigenvector", Verdict.HOLDS, _erratum_8_limit),
-    Claim("Erratum 8", "the problem behind SGC has a minimiser", Verdict.HOLDS_WHEN, _erratum_8_minimiser),
+    Claim("Erratum 4", "a free W is a product of symmetric T's", Verdict.HOLDS_WHEN, _erratum_4, erratum=4),
+    Claim("Erratum 7", "T_β weighs edges, as the sentence after (2) says", Verdict.HOLDS_WHEN, _erratum_7, erratum=7),
+    Claim("Erratum 8", "different H⁽⁰⁾ lead to the same limit of SGC", Verdict.FAILS, _erratum_8_starts, erratum=8),
+    Claim(
+        "Erratum 8",
+        "the limit of SGC is uuᵀH⁽⁰⁾, u the leading eigenvector",
+        Verdict.HOLDS,
+        _erratum_8_limit,
+        erratum=8,
+    ),
+    Claim("Erratum 8", "the problem behind SGC has a minimiser", Verdict.HOLDS_WHEN, _erratum_8_minimiser, erratum=8),
     Claim("Lemma of ours", "hop coefficients of stable gradient descent never grow", Verdict.HOLDS_WHEN, _lemma_powers),
 )

@@ -187,11 +187,11 @@ def _every_filter(random: Random) -> Evidence:
 
 
 CLAIMS = (
-    Claim("Erratum 2, theorem", "K layers of eq. (5) with numbers are exactly the polynomials of degree K that are 1 at frequency zero", Verdict.HOLDS, _theorem),
-    Claim("Erratum 2, theorem", "the same for matrices", Verdict.HOLDS_WHEN, _matrices),
-    Claim("Erratum 2", "a network of free hop coefficients is an unrolled one followed by p_pos = S", Verdict.HOLDS_WHEN, _factor),
-    Claim("Propositions 5 and 6; erratum 2", "with η = 1/2 and β = 1 − α, as printed, Σγ = 1 is enough", Verdict.FAILS, _printed_form),
-    Claim("Erratum 2", "a negative γ means a negative weight", Verdict.HOLDS_WHEN, _negative),
-    Claim("Erratum 4", "free weight matrices leave no objective", Verdict.FAILS, _symmetric_twins),
-    Claim("Theorem 12; erratum 15", "unrolled GD networks express every polynomial filter", Verdict.HOLDS_WHEN, _every_filter),
+    Claim("Erratum 2, theorem", "K layers of eq. (5) with numbers are exactly the polynomials of degree K that are 1 at frequency zero", Verdict.HOLDS, _theorem, erratum=2),
+    Claim("Erratum 2, theorem", "the same for matrices", Verdict.HOLDS_WHEN, _matrices, erratum=2),
+    Claim("Erratum 2", "a network of free hop coefficients is an unrolled one followed by p_pos = S", Verdict.HOLDS_WHEN, _factor, erratum=2),
+    Claim("Propositions 5 and 6; erratum 2", "with η = 1/2 and β = 1 − α, as printed, Σγ = 1 is enough", Verdict.FAILS, _printed_form, erratum=2),
+    Claim("Erratum 2", "a negative γ means a negative weight", Verdict.HOLDS_WHEN, _negative, erratum=2),
+    Claim("Erratum 4", "free weight matrices leave no objective", Verdict.FAILS, _symmetric_twins, erratum=4),
+    Claim("Theorem 12; erratum 15", "unrolled GD networks express every polynomial filter", Verdict.HOLDS_WHEN, _every_filter, erratum=15),
 )  # fmt: skip

@@ -10,9 +10,9 @@ from torch import Tensor
 from unspool import datasets
 from unspool.algorithm import ProximalGradient
 from unspool.datasets.statistics import PRINTED
-from unspool.models.preset_tables import ACCURACY
 from unspool.objective import Fidelity, Fixed, NonNegative, Ridge, RowSparseFidelity, Smoothness
 from unspool.theory.certificate import Claim, Evidence, Verdict
+from unspool.theory.printed_tables import ACCURACY
 from unspool.theory.setting import Random, gap, graph, normal, number, symmetric, whole
 from unspool.unrolling import unroll
 
@@ -106,10 +106,10 @@ def _equal_width(random: Random) -> Evidence:
 
 
 CLAIMS = (
-    Claim("Erratum 5", "the proof of AirGNN's proposition reproduces the model", Verdict.HOLDS_WHEN, _airgnn_step),
-    Claim("Erratum 6", "the ridge of GCNII's proposition gives its layer", Verdict.HOLDS_WHEN, _gcnii_ridge),
-    Claim("Erratum 9", '"GPRGNN consistently outperforms APPNP"', Verdict.FAILS, _gpr_beats_appnp),
-    Claim("Erratum 12", "Table 3 counts the edges of CiteSeer", Verdict.FAILS, _edges_of_citeseer),
-    Claim("Erratum 16", '"exact equivalence" of GCN with proximal steps from H⁽⁰⁾ = X', Verdict.HOLDS_WHEN, _equal_width),
-    Claim("Erratum 9", '"fixed filters are inferior to learnt ones"', Verdict.FAILS, _fixed_are_inferior),
+    Claim("Erratum 5", "the proof of AirGNN's proposition reproduces the model", Verdict.HOLDS_WHEN, _airgnn_step, erratum=5),
+    Claim("Erratum 6", "the ridge of GCNII's proposition gives its layer", Verdict.HOLDS_WHEN, _gcnii_ridge, erratum=6),
+    Claim("Erratum 9", '"GPRGNN consistently outperforms APPNP"', Verdict.FAILS, _gpr_beats_appnp, erratum=9),
+    Claim("Erratum 12", "Table 3 counts the edges of CiteSeer", Verdict.FAILS, _edges_of_citeseer, erratum=12),
+    Claim("Erratum 16", '"exact equivalence" of GCN with proximal steps from H⁽⁰⁾ = X', Verdict.HOLDS_WHEN, _equal_width, erratum=16),
+    Claim("Erratum 9", '"fixed filters are inferior to learnt ones"', Verdict.FAILS, _fixed_are_inferior, erratum=9),
 )  # fmt: skip

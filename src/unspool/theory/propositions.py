@@ -262,15 +262,15 @@ def _ugdgnn(random: Random) -> Evidence:
 
 
 CLAIMS = (
-    Claim("Proposition 3, SGC", "AᴷXW is K gradient steps on ‖BH‖²_T + ‖H‖²_(I−T)", Verdict.HOLDS_WHEN, _sgc),
-    Claim("Proposition 3, SGC", "second reading: T = I, r = 0, W in p_pre or p_pos", Verdict.HOLDS, _sgc_second),
-    Claim("Proposition 4, PPNP", "γ(I − (1−γ)A)⁻¹X minimises γ‖H−X‖² + (1−γ)‖BH‖²", Verdict.HOLDS, _ppnp),
-    Claim("Proposition 4, APPNP", "its K layers are K gradient steps on the same problem", Verdict.HOLDS, _appnp),
+    Claim("Proposition 3, SGC", "AᴷXW is K gradient steps on ‖BH‖²_T + ‖H‖²_(I−T)", Verdict.HOLDS_WHEN, _sgc, model="SGC"),
+    Claim("Proposition 3, SGC", "second reading: T = I, r = 0, W in p_pre or p_pos", Verdict.HOLDS, _sgc_second, model="SGC"),
+    Claim("Proposition 4, PPNP", "γ(I − (1−γ)A)⁻¹X minimises γ‖H−X‖² + (1−γ)‖BH‖²", Verdict.HOLDS, _ppnp, model="PPNP"),
+    Claim("Proposition 4, APPNP", "its K layers are K gradient steps on the same problem", Verdict.HOLDS, _appnp, model="APPNP"),
     Claim("Proposition 4", "APPNP reaches PPNP", Verdict.HOLDS_WHEN, _limit),
-    Claim("Proposition 5, JKNet", "ΣAᵏXW⁽ᵏ⁾ is K gradient steps on ‖H−X‖²_T + ‖BH‖²_(I−T)", Verdict.HOLDS_WHEN, _jknet),
-    Claim("Proposition 6, GPRGNN", "ΣγₖAᵏX is K gradient steps on α‖H−X‖² + (1−α)‖BH‖²", Verdict.HOLDS_WHEN, _gprgnn),
-    Claim("Proposition 8, GCN", "its layers are proximal steps on ‖BH‖²_W + ‖H‖²_(I−W), H ≥ 0", Verdict.HOLDS_WHEN, _gcn),
-    Claim("Proposition 9, GCNII", "its layers are proximal steps on its row of Table 1", Verdict.HOLDS_WHEN, _gcnii),
-    Claim("Proposition 10, AirGNN", "its layers are proximal steps on β‖BH‖² + (1−β)‖H−X‖₂,₁", Verdict.HOLDS, _airgnn),
-    Claim("Proposition 11, UGDGNN", "K layers of eq. (5) are Σγₖ AᵏX(ζₖI + ξₖWₖ), and back", Verdict.HOLDS_WHEN, _ugdgnn),
+    Claim("Proposition 5, JKNet", "ΣAᵏXW⁽ᵏ⁾ is K gradient steps on ‖H−X‖²_T + ‖BH‖²_(I−T)", Verdict.HOLDS_WHEN, _jknet, model="JKNet"),
+    Claim("Proposition 6, GPRGNN", "ΣγₖAᵏX is K gradient steps on α‖H−X‖² + (1−α)‖BH‖²", Verdict.HOLDS_WHEN, _gprgnn, model="GPRGNN"),
+    Claim("Proposition 8, GCN", "its layers are proximal steps on ‖BH‖²_W + ‖H‖²_(I−W), H ≥ 0", Verdict.HOLDS_WHEN, _gcn, model="GCN"),
+    Claim("Proposition 9, GCNII", "its layers are proximal steps on its row of Table 1", Verdict.HOLDS_WHEN, _gcnii, model="GCNII"),
+    Claim("Proposition 10, AirGNN", "its layers are proximal steps on β‖BH‖² + (1−β)‖H−X‖₂,₁", Verdict.HOLDS, _airgnn, model="AirGNN"),
+    Claim("Proposition 11, UGDGNN", "K layers of eq. (5) are Σγₖ AᵏX(ζₖI + ξₖWₖ), and back", Verdict.HOLDS_WHEN, _ugdgnn, model="UGDGNN"),
 )  # fmt: skip

@@ -96,7 +96,7 @@ def _only_relu(random: Random) -> Evidence:
 
 
 CLAIMS = (
-    Claim("Erratum 14", "each layer of SGC or GCN shrinks what lies off the leading eigenvector by |a₂|‖T‖ or more, ReLU or not", Verdict.HOLDS, _shrinks),
-    Claim("Erratum 14", '"owing to r(H)" the layers of GCN do not merely smooth: with the same r and no ReLU', Verdict.FAILS, _collapses),
-    Claim("Erratum 14", "the share of H off the leading eigenvector falls at every layer (T = I)", Verdict.HOLDS_WHEN, _only_relu),
+    Claim("Erratum 14", "each layer of SGC or GCN shrinks what lies off the leading eigenvector by |a₂|‖T‖ or more, ReLU or not", Verdict.HOLDS, _shrinks, erratum=14),
+    Claim("Erratum 14", '"owing to r(H)" the layers of GCN do not merely smooth: with the same r and no ReLU', Verdict.FAILS, _collapses, erratum=14),
+    Claim("Erratum 14", "the share of H off the leading eigenvector falls at every layer (T = I)", Verdict.HOLDS_WHEN, _only_relu, erratum=14),
 )  # fmt: skip
