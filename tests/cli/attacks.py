@@ -10,7 +10,7 @@ import shutil
 import torch
 from safetensors.torch import load, save
 
-from unspool.models.folder import read_card, write_card
+from unspool.models.pretrained import read_card, write_card
 
 
 def flip(file, chance):
@@ -135,10 +135,10 @@ def setting(place, chance):
     card = read_card(place)
     huge = chance.choice([10**7, 10**12, 10**30, 2**63, -1, 0, 1.5, "8", None, [8], True])
     where = chance.choice(
-        ["hidden", "depth", "dropout", "in_features", "out_features", "origin", "exact", "model", "other"]
+        ["hidden", "depth", "dropout", "in_features", "out_features", "origin", "solved_exactly", "model", "other"]
     )
-    if where in ("in_features", "out_features", "exact", "model"):
-        card[where] = huge
+    if where in ("in_features", "out_features", "solved_exactly", "model"):
+        card[where] = chance.choice([huge, "os:system", "torch.nn:Linear"]) if where == "model" else huge
     elif where == "origin":
         card["origin"] = chance.choice(["filter", {**card}, {"model": "GCN"}, 3, [], "x" * 1000])
     else:

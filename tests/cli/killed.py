@@ -16,14 +16,15 @@ from pathlib import Path
 import torch
 
 from unspool.cli.main import cli
-from unspool.models.folder import load_folder
+from unspool.models.pretrained import load_with_card
 
 torch.set_num_threads(1)
 
 
 def command(out, *more):
+    width = [] if "--hidden" in more else ["--hidden", "8"]
     return [
-        "train", "GCN", "--dataset", "contextual_sbm", "--epochs", "120", "--seeds", "2", "--set", "hidden=8", "--out", str(out),
+        "train", "GCN", "--dataset", "contextual_sbm", "--epochs", "120", "--seeds", "2", *width, "--out", str(out),
         "--snapshot-every", "0", "--no-report", "--quiet", *more,
     ]  # fmt: skip
 
@@ -78,7 +79,7 @@ def over(out, rng, kills):
     whole = time.monotonic() - began
     for _ in range(kills * 10):
         wanted = 12 - width
-        pid = child(out, "--seeds", "1", "--set", f"hidden={wanted}")
+        pid = child(out, "--seeds", "1", "--hidden", str(wanted))
         time.sleep(rng.uniform(0.1, 0.9) * whole)
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
@@ -88,7 +89,7 @@ def over(out, rng, kills):
             sys.exit("training over a finished model failed")
         else:
             whole *= 0.9
-        model, card = load_folder(out / "seed0")
+        model, card = load_with_card(out / "seed0")
         width = card["settings"]["hidden"]
         if width not in (8, 4) or model.p_pre.layers[0].weight.shape[1] != width:
             sys.exit("old and new are mixed")

@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 from click.testing import CliRunner
 
+from unspool.cli.errors import sentence
 from unspool.cli.main import cli
-from unspool.models.folder import load_folder
+from unspool.models.pretrained import load_with_card
 
 #: Red and green and blue speak through a, b and c; some cells of team and price are empty.
 HEAD = "id,a,b,c,team,price,size,vip,part"
@@ -66,16 +67,24 @@ def ask(*arguments, code=0):
     return done.output
 
 
+def refuse(*arguments):
+    """The sentence in which the command is refused."""
+    done = CliRunner().invoke(cli, [str(part) for part in arguments])
+    assert isinstance(done.exception, Exception), done.output
+    assert not isinstance(done.exception, SystemExit), done.output
+    return sentence(done.exception)
+
+
 def train(out, *more, model="GCN", epochs=15, quiet=True, code=0):
     """``unspool train``, small; a GCN of width 8 when nothing else is said."""
-    width = ["--set", "hidden=8"] if model == "GCN" else []
+    width = ["--setting", "hidden=8"] if model == "GCN" else []
     still = ["--quiet", "--no-report"] if quiet else []
     return ask("train", model, "--epochs", epochs, *width, *still, "--out", out, *more, code=code)
 
 
 def card(place, seed=0):
     """What the folder of a seed says."""
-    return load_folder(place / f"seed{seed}")[1]
+    return load_with_card(place / f"seed{seed}")[1]
 
 
 def history(place, seed=0):
@@ -86,7 +95,7 @@ def history(place, seed=0):
 
 def same(a, b):
     """Whether two folders hold the same run, but for the time it took."""
-    (one, first), (two, second) = load_folder(a), load_folder(b)
+    (one, first), (two, second) = load_with_card(a), load_with_card(b)
     for found in (first, second):
         found["metrics"].pop("seconds")
     assert json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)

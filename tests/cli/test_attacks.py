@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from cli.attacks import cases
 from cli.people import own, same, train, write_people
 from unspool import report
-from unspool.cli import seed as one_seed
+from unspool.cli.errors import sentence
 from unspool.cli.main import cli
-from unspool.cli.sentence import sentence
+from unspool.cli.train import Reporter
 from unspool.errors import IncompatibleError
 
 CLASSES = ("--label-column", "team")
@@ -26,14 +26,14 @@ def trained(tmp_path_factory):
     place = write_people(tmp_path_factory.mktemp("people"))
     train(place / "job", *own(place, *CLASSES))
     with pytest.MonkeyPatch.context() as patch:
-        watch = one_seed.Watcher.__call__
+        watch = Reporter.__call__
 
         def broken(self, now, best):
             if now.epoch == 9:
                 raise KeyboardInterrupt
             watch(self, now, best)
 
-        patch.setattr(one_seed.Watcher, "__call__", broken)
+        patch.setattr(Reporter, "__call__", broken)
         train(place / "cut", *own(place, *CLASSES), "--snapshot-every", 0, code=130)
     return place
 
@@ -86,19 +86,8 @@ def test_a_spoilt_folder_is_named_or_says_the_same(trained, tmp_path, many):
     assert asked("predict", trained / "job", "--out", out)[0]
     table, why = out.read_bytes(), explained(trained / "job")[1]
     history = report.seeds.read_job(trained / "job").seeds[0].history
-    wish = [
-        "train",
-        "GCN",
-        "--epochs",
-        15,
-        "--set",
-        "hidden=8",
-        "--quiet",
-        "--no-report",
-        *own(trained, *CLASSES),
-        "--resume",
-        "--out",
-    ]
+    short = ["--epochs", 15, "--setting", "hidden=8", "--quiet", "--no-report"]
+    words = ["train", "GCN", *short, *own(trained, *CLASSES), "--resume", "--out"]
     refused = 0
     for number, way, what, chance in cases(many):
         job = "cut" if what == "run.pt" else "job"
@@ -120,7 +109,7 @@ def test_a_spoilt_folder_is_named_or_says_the_same(trained, tmp_path, many):
             if what == "history.csv" and (place / "model.json").is_file():
                 seed = report.seeds.read_job(root).seeds[0]
                 assert seed.history == history or (seed.history == () and (seed.trouble or not file.is_file())), told
-            done, said = asked(*wish, root)
+            done, said = asked(*words, root)
             refused += not done and what == "run.pt"
         if done and what == "run.pt":
             same(place, trained / "job" / "seed0")
@@ -128,50 +117,33 @@ def test_a_spoilt_folder_is_named_or_says_the_same(trained, tmp_path, many):
     assert refused > many / 3
 
 
-NUMBERS = [
-    "nan",
-    "inf",
-    "-inf",
-    "1e999",
-    "-1",
-    "0",
-    "1e-400",
-    "99999999999999999999999",
-    "1_0",
-    "٣",
-    "0x10",
-    "1e5",
-    "",
-    " ",
-    "None",
-    "2.5",
-    "true",
-]
-OPTIONS = [
-    "--epochs", "--rate", "--decay", "--patience", "--seeds", "--first-seed", "--jobs", "--snapshot-every", "--set=hidden", "--set=depth",
-    "--set=dropout", "--set=bias", "--device", "--precision", "--loss", "--split", "--optimiser",
-]  # fmt: skip
+NUMBERS = (
+    "nan", "inf", "-inf", "1e999", "-1", "0", "1e-400", "99999999999999999999999", "1_0", "٣", "0x10", "1e5", "", " ", "None", "2.5", "true", "a;b=1",
+    "first=nan", "first=-1", "first=0.1;first=0.2", ",", "1,2",
+)  # fmt: skip
+#: What settings and training may be given, by name; = begins a setting of the model.
+OPTIONS = (
+    "--epochs", "--lr", "--weight-decay", "--patience", "--monitor", "--stop", "--min-epochs", "--lower-level", "--optimiser", "--precision", "--dropout",
+    "--depth", "--hidden", "=hidden", "=depth", "=dropout", "=bias", "=batch_norm", "=lr",
+)  # fmt: skip
+#: Those of each command beside them.
+MORE = {"train": ("--seeds", "--first-seed", "--jobs", "--snapshot-every", "--device", "--loss", "--split", "--preset", "--threads"),
+        "study run": ("--seeds", "--first-seed", "--random", "--range", "--draw", "--keep", "--at-once", "--seconds", "--preset", "--threads")}  # fmt: skip
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-def test_any_word_after_any_option_is_an_answer_or_a_sentence(trained, tmp_path, option):
-    for word in NUMBERS:
-        end = [f"{option}={word}"] if option.startswith("--set=") else [option, word]
-        end = ["--set", end[0].removeprefix("--set=")] if option.startswith("--set=") else end
-        few = ["--epochs", 2] if option != "--epochs" else ["--patience", 2]
-        if (option, word) in (("--jobs", "99999999999999999999999"), ("--epochs", "99999999999999999999999")):
-            few = ["--patience", 1]
-        words = [
-            "train",
-            "SGC" if "depth" in option else "GCN",
-            *few,
-            "--quiet",
-            "--no-report",
-            *own(trained, *CLASSES),
-            "--out",
-            tmp_path / "o",
-            *end,
-        ]
-        with in_time(60, f"{option} {word!r}"):
-            done, said = asked(*words)
-        assert done or said.strip(), f"{option} {word!r}"
+@pytest.mark.parametrize("command", MORE)
+def test_any_word_after_any_option_is_an_answer_or_a_sentence(trained, tmp_path, command):
+    for option in (*OPTIONS, *MORE[command]):
+        for word in NUMBERS:
+            if (option, word) in (("--seeds", "1e5"), ("--jobs", "99999999999999999999999")):
+                continue  # as many processes and seeds as that are an answer, and a long one
+            end = [option, word] if option.startswith("-") else ["--setting", f"{option.removeprefix('=')}={word}"]
+            few = ["--epochs", 2] if option != "--epochs" else ["--patience", 2]
+            few = ["--patience", 1] if (option, word) == ("--epochs", "99999999999999999999999") else few
+            still = ["--quiet", "--no-report"] if command == "train" else ["--quiet", "--seeds", 1, "--jobs", 1]
+            place = tmp_path / ("o" if command == "train" else "o.db")
+            words = [*command.split(), "GCN", *few, *still, *own(trained, *CLASSES), "--out", place, *end]
+            with in_time(60, f"{option} {word!r}"):
+                done, said = asked(*words)
+            assert done or said.strip(), f"{option} {word!r}"
+            shutil.rmtree(tmp_path / "o", ignore_errors=True)

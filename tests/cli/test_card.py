@@ -9,10 +9,10 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import unspool as us
 from cli.people import own, train, write_people
-from unspool.cli import predict as cli_predict
 from unspool.cli.main import cli
-from unspool.models.folder import read_card, save_folder, write_card
+from unspool.models.pretrained import read_card, save_pretrained, write_card
 
 #: Stand in the place of every part of a card, one after another.
 STRANGE = [
@@ -101,7 +101,7 @@ def test_every_command_looks_at_the_card(trained, place, tmp_path, command):
     words = {
         "predict": ["predict", place, "--out", tmp_path / "a.csv"],
         "explain": ["explain", place, "--node", "p3"],
-        "train": ["train", "GCN", "--set", "hidden=8", "--epochs", 3, "--out", tmp_path, "--no-report", "--resume", *own(trained, "--label-column", "team")],
+        "train": ["train", "GCN", "--setting", "hidden=8", "--epochs", 3, "--out", tmp_path, "--no-report", "--resume", *own(trained, "--label-column", "team")],
     }[command]  # fmt: skip
     whole = read_card(place)
     assert asked(*words)[0] == 0
@@ -110,8 +110,13 @@ def test_every_command_looks_at_the_card(trained, place, tmp_path, command):
         (("data", "source", "dataset"), 5),
         (("metrics",), []),
         (("task", "kind"), ["a"]),
-        (("preset",), 3),
         (("metrics", "test_score"), "high"),
+        (("trial",), 3),
+        (("trial", "preset"), 3),
+        (("trial", "config"), []),
+        (("key",), 5),
+        (("data", "fingerprint"), 7),
+        (("data", "source", "cloud"), "far"),
     ):
         write_card(place, put(whole, path, value))
         code, said = asked(*words)
@@ -163,10 +168,10 @@ def test_files_of_the_training_are_found_wherever_the_run_is(trained, place, tmp
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_predictions_that_are_not_numbers_are_not_written(trained, place, tmp_path, value):
-    model = cli_predict.load_trained(place)
+    model = us.load(place)
     with torch.no_grad():
         list(model.parameters())[-1].fill_(value)
-    save_folder(
+    save_pretrained(
         model, place, **{name: held for name, held in read_card(place).items() if name in ("data", "task", "metrics")}
     )
     code, said = asked("predict", place, "--out", tmp_path / "a.csv")

@@ -141,7 +141,7 @@ def test_bad_signals_leave_the_old_table(folder, tmp_path):
     out = tmp_path / "a.csv"
     out.write_text("old\n")
     source = ("--edges", folder / "friends.csv", "--features", folder / "people.csv", "--out", out)
-    ask("denoise", *source, code=1)  # the teams are no numbers
+    ask("denoise", *source, code=1)  # the teams are not numbers
     assert out.read_text() == "old\n"
     assert [p.name for p in tmp_path.iterdir()] == ["a.csv"]
 
@@ -195,3 +195,23 @@ def test_a_missed_tolerance_is_a_note_and_no_python_warning(tmp_path):
     assert told["residual"] > 1e-10
     assert told["iterations"] > 100
     assert any("tolerance" in note for note in told["notes"])
+
+
+def test_constants_survive_unless_models_say_otherwise(tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\n" + "".join(f"s0,s{i}\n" for i in range(1, 9)) + "s1,s2\n")
+    (tmp_path / "x.csv").write_text("id,t\n" + "".join(f"s{i},20\n" for i in range(9)))
+    words = ("denoise", "--edges", tmp_path / "e.csv", "--features", tmp_path / "x.csv", "--weight", "0.1")
+    ask(*words, "--out", tmp_path / "a.csv")
+    ask(*words, "--out", tmp_path / "b.csv", "--normalise", "symmetric")
+    plain, bent = (np.array(cells(tmp_path, name)["t"], dtype=float) for name in ("a.csv", "b.csv"))
+    assert np.allclose(plain, 20)
+    assert not np.allclose(bent, 20, atol=0.1)
+
+
+@pytest.mark.parametrize("option", ["--weight", "--noise"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "-1", "0"])
+def test_numbers_that_cannot_be_meant_are_refused_before_the_work(folder, tmp_path, option, value):
+    source = ("--edges", folder / "friends.csv", "--features", folder / "noisy.csv", "--out", tmp_path / "a.csv")
+    text = ask("denoise", *source, f"{option}={value}", code=2)
+    assert f"Invalid value for '{option}'" in text
+    assert not (tmp_path / "a.csv").exists()

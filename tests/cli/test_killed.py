@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from unspool.models.folder import load_folder
+from unspool.models.pretrained import load_with_card
 
 KILLS = 20
 
@@ -28,7 +28,7 @@ def test_killed_twenty_times(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"killed {KILLS}, and over a finished model {KILLS // 2}" in done.stdout
     for seed in ("seed0", "seed1"):
-        (whole, a), (cut, b) = (load_folder(tmp_path / name / seed) for name in ("whole", "cut"))
+        (whole, a), (cut, b) = (load_with_card(tmp_path / name / seed) for name in ("whole", "cut"))
         seconds = a["metrics"].pop("seconds"), b["metrics"].pop("seconds")
         assert min(seconds) > 0
         assert json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)

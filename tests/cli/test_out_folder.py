@@ -6,14 +6,13 @@ import sys
 import time
 
 import pytest
-from click.testing import CliRunner
 
-from cli.people import card, history, own, same, train, write_people
+from cli.people import ask, card, history, own, refuse, same, train, write_people
 from unspool import report
-from unspool.cli import seed as one_seed
 from unspool.cli.main import cli
+from unspool.cli.train import Reporter
 from unspool.files import alone_in
-from unspool.models.folder import load_folder, read_card
+from unspool.models.pretrained import load_with_card, read_card
 
 CLASSES = ("--label-column", "team")
 
@@ -36,12 +35,6 @@ def held(place):
     return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
-def refused(*words):
-    done = CliRunner().invoke(cli, [str(word) for word in words])
-    assert done.exit_code != 0
-    return str(done.exception)
-
-
 def again(folder, out, *more):
     """The command, into a folder that may hold a model."""
     return ["train", "GCN", "--epochs", 15, "--quiet", "--no-report", "--out", out, *own(folder, *CLASSES), *more]
@@ -52,14 +45,14 @@ class Killed(BaseException):
 
 
 def end_at(patch, epoch, how):
-    watch = one_seed.Watcher.__call__
+    watch = Reporter.__call__
 
     def broken(self, now, best):
         watch(self, now, best)
         if now.epoch == epoch:
             raise how
 
-    patch.setattr(one_seed.Watcher, "__call__", broken)
+    patch.setattr(Reporter, "__call__", broken)
 
 
 # -- the old model -----------------------------------------------------------------------------------------------------
@@ -67,7 +60,7 @@ def end_at(patch, epoch, how):
 
 def test_divergence_keeps_the_old_model(trained, out):
     before = held(out)
-    assert "is not finite in epoch" in refused(*again(trained, out, "--rate", "1e30"))
+    assert "is not finite in epoch" in refuse(*again(trained, out, "--lr", "1e30"))
     assert held(out) == before
 
 
@@ -83,39 +76,38 @@ def test_a_full_disk_keeps_the_old_model(trained, out, monkeypatch, fits):
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in refused(*again(trained, out, "--set", "hidden=4"))
+    assert "No space left" in refuse(*again(trained, out, "--setting", "hidden=4"))
     monkeypatch.undo()
     changed = {name for name, content in held(out).items() if before.get(name) != content}
-    assert load_folder(out / "seed0")[1]["settings"]["hidden"] == 8
+    assert load_with_card(out / "seed0")[1]["settings"]["hidden"] == 8
     assert ("seed0/history.csv" in changed) == (fits == 4)  # which its reader knows by its checksum
     assert set(before) - changed >= {"seed0/model.json", f"seed0/{card(out)['weights']}"}
 
 
 @pytest.mark.parametrize("every", [0, 100])
 def test_a_kill_keeps_the_old_model_and_the_new_run_can_be_continued(trained, out, tmp_path, monkeypatch, every):
-    wish = again(trained, out, "--set", "hidden=4", "--snapshot-every", every)
+    words = again(trained, out, "--setting", "hidden=4", "--snapshot-every", every)
     before = held(out)
     with monkeypatch.context() as patch:
         end_at(patch, 6, Killed())
         with pytest.raises(Killed):
-            cli([str(word) for word in wish], standalone_mode=False)
+            cli([str(word) for word in words], standalone_mode=False)
     left = held(out)
     assert {name: left[name] for name in before} == before
     assert set(left) - set(before) == ({"seed0/run.pt"} if every == 0 else set())
-    said = CliRunner().invoke(cli, [str(word) for word in (*wish, "--resume")])
     if every:  # nothing of the new run is there
-        assert "was trained with hidden 8, not 4" in str(said.exception)
+        assert "was trained with hidden 8, not 4" in refuse(*words, "--resume")
         return
-    assert said.exit_code == 0, said.exception
+    ask(*words, "--resume")
     assert card(out)["settings"]["hidden"] == 4
-    cli([str(word) for word in again(trained, tmp_path / "whole", "--set", "hidden=4")], standalone_mode=False)
+    cli([str(word) for word in again(trained, tmp_path / "whole", "--setting", "hidden=4")], standalone_mode=False)
     same(out / "seed0", tmp_path / "whole" / "seed0")
     assert sorted(held(out)) == sorted(held(tmp_path / "whole"))
 
 
 def test_a_snapshot_stays_until_the_first_one_of_a_new_run(trained, tmp_path, monkeypatch):
     out = tmp_path / "job"
-    wish = again(trained, out, "--set", "hidden=8")
+    words = again(trained, out, "--setting", "hidden=8")
     with monkeypatch.context() as patch:
         end_at(patch, 9, KeyboardInterrupt())
         train(out, *own(trained, *CLASSES), "--snapshot-every", 0, code=130)
@@ -123,9 +115,9 @@ def test_a_snapshot_stays_until_the_first_one_of_a_new_run(trained, tmp_path, mo
     with monkeypatch.context() as patch:
         end_at(patch, 3, Killed())
         with pytest.raises(Killed):
-            cli([str(word) for word in wish], standalone_mode=False)
+            cli([str(word) for word in words], standalone_mode=False)
     assert (out / "seed0" / "run.pt").read_bytes() == before
-    cli([str(word) for word in (*wish, "--resume")], standalone_mode=False)
+    cli([str(word) for word in (*words, "--resume")], standalone_mode=False)
     same(out / "seed0", trained / "job" / "seed0")
 
 
@@ -134,8 +126,8 @@ def test_a_new_run_does_not_continue_an_old_snapshot(trained, tmp_path, monkeypa
     with monkeypatch.context() as patch:
         end_at(patch, 9, KeyboardInterrupt())
         train(out, *own(trained, *CLASSES), "--snapshot-every", 0, code=130)
-    train(out, *own(trained, *CLASSES), "--rate", "0.02")  # another plan, which --resume refuses
-    assert card(out)["preset"]["rate"] == 0.02
+    train(out, *own(trained, *CLASSES), "--lr", "0.02")  # another config, which --resume refuses
+    assert card(out)["trial"]["config"]["lr"] == 0.02
     assert len(history(out)) == 15
     assert not (out / "seed0" / "run.pt").exists()
 
@@ -143,15 +135,15 @@ def test_a_new_run_does_not_continue_an_old_snapshot(trained, tmp_path, monkeypa
 @pytest.mark.parametrize("name", ["people.csv", "friends.csv"])
 def test_a_cut_run_is_not_continued_on_other_files(tmp_path, monkeypatch, name):
     folder = write_people(tmp_path / "people")
-    wish = [*own(folder, *CLASSES), "--snapshot-every", 0]
+    words = [*own(folder, *CLASSES), "--snapshot-every", 0]
     with monkeypatch.context() as patch:
         end_at(patch, 9, KeyboardInterrupt())
-        train(tmp_path / "job", *wish, code=130)
+        train(tmp_path / "job", *words, code=130)
     lines = (folder / name).read_text().splitlines()
     changed = [*lines[:-1], lines[-1].replace("p59,-", "p59,")] if name == "people.csv" else lines[:-1]
     (folder / name).write_text("\n".join(changed) + "\n")
-    words = [*again(folder, tmp_path / "job", "--set", "hidden=8", "--resume")]
-    assert "run.pt began on other data" in refused(*words)
+    words = [*again(folder, tmp_path / "job", "--setting", "hidden=8", "--resume")]
+    assert "run.pt began on other data" in refuse(*words)
 
 
 def test_a_history_of_another_run_is_not_drawn(trained, out, tmp_path):
@@ -177,7 +169,11 @@ def test_files_of_the_user_survive_every_run(trained, out):
         (out / name).write_bytes(content)
     (out / "seed0" / ".run.pt.0123456789abcdef").write_bytes(b"half")  # what a killed run was writing
     old = read_card(out / "seed0")["weights"]
-    for more in (("--set", "hidden=4"), ("--set", "hidden=4", "--resume"), ("--set", "hidden=8", "--seeds", 2)):
+    for more in (
+        ("--setting", "hidden=4"),
+        ("--setting", "hidden=4", "--resume"),
+        ("--setting", "hidden=8", "--seeds", 2),
+    ):
         cli([str(word) for word in again(trained, out, *more)], standalone_mode=False)
         left = held(out)
         assert {name: left[name] for name in mine} == mine
@@ -193,7 +189,7 @@ def test_files_of_the_user_survive_every_run(trained, out):
 def test_a_second_run_into_the_same_folder_is_refused_at_once(trained, out):
     before = held(out)
     with alone_in(out):
-        said = refused(*again(trained, out))
+        said = refuse(*again(trained, out))
     assert f"another run is at work in {out}" in said
     assert held(out) == before
     with alone_in(out / "seed0"):  # nobody's business
@@ -209,13 +205,13 @@ def test_of_two_processes_one_trains_and_one_is_refused(trained, tmp_path, monke
             ready.touch()
             time.sleep(0.01)
 
-    monkeypatch.setattr(one_seed.Watcher, "__call__", wait)
-    wish = [str(word) for word in again(trained, out, "--set", "hidden=8", "--snapshot-every", 0)]
-    first = _child(wish)
+    monkeypatch.setattr(Reporter, "__call__", wait)
+    words = [str(word) for word in again(trained, out, "--setting", "hidden=8", "--snapshot-every", 0)]
+    first = _child(words)
     while not ready.exists():
         time.sleep(0.01)
     before = held(out)
-    assert _ended(_child(wish)) == 3
+    assert _ended(_child(words)) == 3
     assert held(out) == before
     go.touch()
     assert _ended(first) == 0
@@ -227,13 +223,13 @@ def _ended(pid):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _child(wish):
+def _child(words):
     """Train in a process of its own; its exit code is 3 where another one is at work."""
     pid = os.fork()
     if pid:
         return pid
     try:
-        cli(wish, standalone_mode=False)
+        cli(words, standalone_mode=False)
         os._exit(0)
     except BlockingIOError:
         os._exit(3)
@@ -246,9 +242,7 @@ def _child(wish):
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1", "1e999"])
 def test_seconds_between_snapshots_are_finite(trained, tmp_path, value):
-    done = CliRunner().invoke(cli, [str(word) for word in again(trained, tmp_path, f"--snapshot-every={value}")])
-    assert done.exit_code == 2
-    assert "--snapshot-every" in done.output
+    assert "--snapshot-every" in ask(*again(trained, tmp_path, f"--snapshot-every={value}"), code=2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not have such names")
@@ -256,6 +250,6 @@ def test_seconds_between_snapshots_are_finite(trained, tmp_path, value):
 def test_a_name_that_is_not_utf8_is_refused_before_the_work(trained, tmp_path, option):
     strange = tmp_path / os.fsdecode(b"caf\xe9.csv")
     shutil.copy(trained / "people.csv", strange)
-    said = refused(*again(trained, tmp_path / "out", option, strange))
+    said = refuse(*again(trained, tmp_path / "out", option, strange))
     assert "the name is not UTF-8" in said
     assert not (tmp_path / "out").exists()

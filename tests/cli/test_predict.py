@@ -6,13 +6,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner
 
-from cli.people import ask, cells, own, train, write_people
+from cli.people import ask, cells, own, refuse, train, write_people
 from unspool import datasets
-from unspool.cli.main import cli
 from unspool.models import SGC
-from unspool.models.folder import load_folder, save_folder
+from unspool.models.pretrained import load_with_card, save_pretrained
 
 #: The options of each kind of training, and how it is called.
 KINDS = {
@@ -40,7 +38,7 @@ def data(folder):
 
 def outputs(place, data):
     """What the model of a folder says, in float64."""
-    model, card = load_folder(place)
+    model, card = load_with_card(place)
     with torch.no_grad():
         return model(data.features, data.graph).double(), card
 
@@ -212,15 +210,14 @@ def test_other_data_under_the_same_name_are_refused_until_they_are_named(folder,
     train(tmp_path / "job", *own(mine, *KINDS["classes"]), epochs=1)
     assert "note" not in ask("predict", tmp_path / "job", "--out", tmp_path / "a.csv")
     (mine / "people.csv").write_text((mine / "people.csv").read_text().replace("p1,", "p1,9", 1))
-    done = CliRunner().invoke(cli, ["predict", str(tmp_path / "job"), "--out", str(tmp_path / "b.csv")])
-    assert "not what the model was trained on" in str(done.exception)
+    assert "not what the model was trained on" in refuse("predict", tmp_path / "job", "--out", tmp_path / "b.csv")
     assert not (tmp_path / "b.csv").exists()
     ask("predict", tmp_path / "job", *own(mine, *KINDS["classes"]), "--out", tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_text() != (tmp_path / "a.csv").read_text()
 
 
 def test_a_model_without_a_card_takes_the_data_it_is_given(folder, tmp_path):
-    place = save_folder(SGC(3, 2), tmp_path / "bare")
+    place = save_pretrained(SGC(3, 2), tmp_path / "bare")
     found, _ = predict(place, tmp_path / "a.csv", *own(folder))
     assert list(found) == ["id", "prediction", "p_0", "p_1"]
     assert set(found["prediction"]) <= {"0", "1"}
@@ -248,7 +245,7 @@ def test_only_the_nodes_that_a_seed_was_tested_on(folder, tmp_path, seed):
     )
     test = datasets.splits.repetition(held, seed).test
     assert found["id"] == [f"p{i}" for i in test.tolist()]
-    assert told["accuracy_on_known"] == pytest.approx(load_folder(place)[1]["metrics"]["test_score"])
+    assert told["accuracy_on_known"] == pytest.approx(load_with_card(place)[1]["metrics"]["test_score"])
 
 
 def test_a_split_of_the_file_is_one_for_all_seeds(folder, tmp_path):
@@ -277,3 +274,39 @@ def test_graphs_of_one_or_two_nodes(tmp_path, nodes, labelled):
     assert cells(tmp_path, "p.csv")["id"] == ["ada", "bob"][:nodes]
     told = json.loads(ask("explain", tmp_path / "o" / "seed0", *new, "--node", "ada", "--json"))
     assert told["data"] == "e"
+
+
+# -- what once went wrong for new users --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def persons(tmp_path_factory):
+    """People whose names stand in a column called person, and new ones in another order of columns."""
+    place, chance = tmp_path_factory.mktemp("persons"), np.random.default_rng(0)
+    team = chance.integers(0, 2, 60)
+    near = [(a, b) for a in range(60) for b in range(a) if chance.random() < (0.2 if team[a] == team[b] else 0.02)]
+    (place / "e.csv").write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in near))
+    rows = [f"n{i},{chance.normal():.3f},{team[i] + chance.normal():.3f},t{team[i]}\n" for i in range(60)]
+    (place / "x.csv").write_text("person,a,b,team\n" + "".join(rows))
+    new = [f"n{i},{chance.normal():.3f},{chance.normal():.3f}\n" for i in range(60)]
+    (place / "new.csv").write_text("person,b,a\n" + "".join(new))
+    return place
+
+
+def by_person(place):
+    return "--edges", place / "e.csv", "--features", place / "x.csv", "--id-column", "person", "--label-column", "team"
+
+
+def test_the_id_column_is_remembered(persons, tmp_path):
+    said = ask("train", "SGC", *by_person(persons), "--epochs", "3", "--no-report", "--out", tmp_path / "t")
+    assert "features: a, b" in said
+    new = ("--edges", persons / "e.csv", "--features", persons / "new.csv")
+    found, _ = predict(tmp_path / "t", tmp_path / "p.csv", *new)
+    assert len(found["id"]) == 60
+    ask("explain", tmp_path / "t", "--node", "n3")  # a folder with one seed is that seed
+
+
+def test_leftovers_of_another_run_are_not_averaged(persons, tmp_path):
+    for epochs, seeds in ((4, 3), (2, 1)):
+        train(tmp_path / "t", *by_person(persons), "--seeds", seeds, model="SGC", epochs=epochs)
+    assert "seed1 was left there by another run" in refuse("predict", tmp_path / "t", "--out", tmp_path / "p.csv")

@@ -1,15 +1,26 @@
 """The command ``unspool report``."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from cli.people import ask
+from report.jobs import make_job
 from unspool import theory
 from unspool.cli.main import cli, main
+from unspool.models import find_model
 
+CALM = """
+import unspool as us
+
+
+class Calm(us.models.Model):
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        self.propagation = us.unroll(us.Fidelity(0.2) + us.Smoothness(0.8), us.GradientDescent(step=0.5), 3)
+"""
 EXAMPLE = Path(__file__).parents[1] / "reproduce" / "example_results"
 
 
@@ -42,12 +53,29 @@ def test_a_page_and_both_exports(tmp_path):
     assert (out / "a.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_the_committed_results_are_the_default(tmp_path, monkeypatch):
-    shutil.copytree(EXAMPLE, tmp_path / "experiments" / "results")
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["report", "--trials", "1"])
-    assert done.exit_code == 0, done.output
-    assert (tmp_path / "report.html").is_file()
+def test_a_training_job_is_a_folder_too(tmp_path):
+    folder, _ = make_job(tmp_path / "job", seeds=2, epochs=5)
+    text = ask("report", folder)
+    assert [line.split(":")[0] for line in text.splitlines()] == ["page", "Markdown"]
+    assert (folder / "report.html").is_file()
+    one = tmp_path / "one.html"
+    ask("report", folder / "seed0", "--out", one)
+    assert "GPRGNN on Toy" in one.read_text(encoding="utf-8")
+
+
+def test_a_model_of_ones_own_is_named_by_the_user_alone(tmp_path, monkeypatch):
+    (tmp_path / "calm_model.py").write_text(CALM)
+    monkeypatch.syspath_prepend(tmp_path)
+    folder, _ = make_job(tmp_path / "job", seeds=1, epochs=5, kind=find_model("calm_model:Calm"))
+    page = folder / "report.md"
+    ask("report", folder)
+    assert "is not imported because a file says so" in page.read_text(encoding="utf-8")
+    ask("report", folder, "--model", "calm_model:Calm")
+    assert "is not imported" not in page.read_text(encoding="utf-8")
+
+
+def test_a_folder_is_needed():
+    assert "FOLDER" in ask("report", code=2)
 
 
 def test_wrong_places_are_one_sentence(failed, tmp_path):
@@ -60,4 +88,4 @@ def test_wrong_places_are_one_sentence(failed, tmp_path):
 
 
 def test_help_teaches():
-    assert "Example: unspool report" in CliRunner().invoke(cli, ["report", "--help"]).output
+    assert "unspool report out/train" in CliRunner().invoke(cli, ["report", "--help"]).output

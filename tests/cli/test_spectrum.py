@@ -1,4 +1,4 @@
-"""The command ``unspool spectrum``, with real checkpoints of every model."""
+"""unspool spectrum: what every model does to each frequency, drawn, printed and as JSON."""
 
 import json
 import sys
@@ -25,9 +25,7 @@ def edges(tmp_path):
 
 
 def saved(model, folder):
-    file = folder / "model.pt"
-    us.models.save(model, file)
-    return str(file)
+    return str(us.save(model, folder / "model"))
 
 
 def run(*arguments):
@@ -98,14 +96,19 @@ def test_models_that_are_not_linear_ask_for_a_graph(tmp_path, failed):
 
 
 def test_what_is_missing_or_broken_is_named(tmp_path, failed):
-    code, message = failed(tmp_path / "no.pt", "--out", tmp_path / "a.png")
+    code, message = failed(tmp_path / "no", "--out", tmp_path / "a.png")
     assert code == 2
     assert "there is no model" in message
-    broken = tmp_path / "broken.pt"
+    broken = tmp_path / "broken"
     broken.write_text("not a model")
     code, message = failed(broken, "--out", tmp_path / "a.png")
     assert code == 2
-    assert "is no checkpoint" in message
+    assert "holds no finished model" in message
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "model.json").write_text("{")
+    code, message = failed(tmp_path / "half", "--out", tmp_path / "a.png")
+    assert code == 2
+    assert "model.json is damaged" in message
     assert not (tmp_path / "a.png").exists()
     code, message = failed(broken, "--out", broken / "a.png")
     assert code == 2
@@ -166,10 +169,10 @@ def test_bad_files_are_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="holds x, but no edge_index"):
         read_graph(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(b"nothing")
-    with pytest.raises(ValueError, match=r"is no \.npz file"):
+    with pytest.raises(ValueError, match=r"is not an \.npz file"):
         read_graph(tmp_path / "b.npz")
     (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(ValueError, match="is no text"):
+    with pytest.raises(ValueError, match="is not text"):
         read_graph(tmp_path / "b.csv")
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from unspool.models.folder import load_folder
+from unspool.models.pretrained import load_with_card
 from unspool.study import Status, Store
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of this kind are those of POSIX")
@@ -80,7 +80,7 @@ def test_a_run_that_is_told_to_end_keeps_what_it_has(tmp_path, ctrl_c):
 
 def test_a_study_of_a_script_ends(tmp_path):
     file = tmp_path / "study.db"
-    words = ["study", "run", "SGC", "--dataset", "contextual_sbm", "--set", "rate=0.1,0.2", "--seeds", "30"]
+    words = ["study", "run", "SGC", "--dataset", "contextual_sbm", "--setting", "lr=0.1,0.2", "--seeds", "30"]
     with started(*words, "--epochs", "400", "--jobs", "1", "--device", "cpu", "--out", file) as run:
         until(lambda: a_trial_has_ended(file), run)
         run.send_signal(signal.SIGTERM)
@@ -102,8 +102,8 @@ def test_a_training_of_a_script_ends_and_keeps_the_best_epoch(tmp_path, jobs):
     assert run.returncode == 130, said
     assert "--resume continues" in said
     for seed in range(jobs):
-        card = load_folder(tmp_path / f"seed{seed}")[1]
-        assert card["metrics"]["reason"] == "interrupted"
+        card = load_with_card(tmp_path / f"seed{seed}")[1]
+        assert card["metrics"]["ending"] == "interrupted"
         assert card["metrics"]["epochs"] >= card["metrics"]["epoch"] >= 1
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unspool.cli.source import Source
-from unspool.cli.wish import Kind
-from unspool.models.folder import CARD
+from unspool.cli.data_options import DataOptions
+from unspool.models.pretrained import CARD
+from unspool.train import TaskKind
 
 _Test = Callable[[Any], bool]
 
@@ -45,13 +45,14 @@ _FINITE = (_list_of(_is_finite), "a list of finite numbers")
 _KINDS: dict[str, tuple[_Test, str]] = {
     "data": _RECORDS, "data.name": _TEXT, "data.hash": _TEXT, "data.split": _TEXT, "data.split_name": _TEXT,
     "data.classes": _LIST, "data.features": _LIST, "data.targets": _LIST, "data.transforms": _LIST, "data.notes": _LIST,
-    "data.source": _RECORDS, **{f"data.source.{name}": _TEXT for name in Source.__dataclass_fields__},
+    "data.source": _RECORDS, **{f"data.source.{name}": _TEXT for name in DataOptions.__dataclass_fields__},
     "data.source.target_columns": _LIST, "data.source.feature_columns": _LIST,
     "data.source.directed": (lambda value: isinstance(value, bool), "true or false"),
     "task": _RECORDS, "task.score": _TEXT, "task.centre": _FINITE, "task.scale": _FINITE,
-    "task.kind": (lambda value: value in [kind.value for kind in Kind], f"one of {', '.join(kind.value for kind in Kind)}"),
-    "preset": _RECORDS, "preset.name": _TEXT, "metrics": _RECORDS, "metrics.seed": _WHOLES, "metrics.epochs": _WHOLES,
-    "metrics.reason": _TEXT, "metrics.test_score": _NUMBER,
+    "task.kind": (lambda value: value in [kind.value for kind in TaskKind], f"one of {', '.join(kind.value for kind in TaskKind)}"),
+    "data.fingerprint": _TEXT, "key": _TEXT, "trial": _RECORDS, "trial.preset": _TEXT, "trial.config": _RECORDS, "trial.settings": _RECORDS,
+    "metrics": _RECORDS, "metrics.seed": _WHOLES, "metrics.epochs": _WHOLES,
+    "metrics.ending": _TEXT, "metrics.test_score": _NUMBER,
 }  # fmt: skip
 
 
@@ -69,25 +70,33 @@ def check_card(card: Mapping[str, Any], folder: Path, outputs: int | None = None
             ...
         ValueError: out/model.json is damaged: data.source.dataset is 5, expected text; train again or restore it
     """
+    problem = what_is_wrong(card)
+    task = card.get("task") or {}
+    if problem is None:
+        centre, scale = (task.get(name) or [] for name in ("centre", "scale"))
+        if len(centre) != len(scale) or 0 in scale:
+            problem = "task.centre and task.scale do not belong together"
+        elif scale and outputs is not None and len(scale) not in (1, outputs):
+            problem = f"task.scale holds {len(scale)} numbers for {outputs} outputs"
+    if problem is not None:
+        raise ValueError(f"{folder / CARD} is damaged: {problem}; train again or restore it")
+
+
+def what_is_wrong(card: Mapping[str, Any]) -> str | None:
+    """The first part of a card that is not of its kind, in words.
+
+    Example:
+        >>> what_is_wrong({"data": {"source": {"cloud": "far"}}})
+        "data.source says 'cloud', which means nothing"
+    """
     for name, (fits, wanted) in _KINDS.items():
         found: Any = card
         for part in name.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
         if found is not None and not fits(found):
-            raise _damaged(folder, f"{name} is {_short(found)}, expected {wanted}")
-    data, task = card.get("data") or {}, card.get("task") or {}
-    strange = set(data.get("source") or {}) - set(Source.__dataclass_fields__)
-    if strange:
-        raise _damaged(folder, f"data.source says {_short(min(strange))}, which means nothing")
-    centre, scale = (task.get(name) or [] for name in ("centre", "scale"))
-    if len(centre) != len(scale) or 0 in scale:
-        raise _damaged(folder, "task.centre and task.scale do not belong together")
-    if scale and outputs is not None and len(scale) not in (1, outputs):
-        raise _damaged(folder, f"task.scale holds {len(scale)} numbers for {outputs} outputs")
-
-
-def _damaged(folder: Path, why: str) -> ValueError:
-    return ValueError(f"{folder / CARD} is damaged: {why}; train again or restore it")
+            return f"{name} is {_short(found)}, expected {wanted}"
+    strange = set((card.get("data") or {}).get("source") or {}) - set(DataOptions.__dataclass_fields__)
+    return f"data.source says {_short(min(strange))}, which means nothing" if strange else None
 
 
 def _short(value: Any) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from torch import Tensor
 
 import unspool as us
-from unspool.cli.place import check_folder
+from unspool.cli.paths import check_folder
 from unspool.cli.terminal import Terminal
 from unspool.files import write_whole
 

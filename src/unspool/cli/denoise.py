@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from unspool import datasets
-from unspool.cli.source import noted, said_in_options
+from unspool.cli.data_options import direction_is_noted
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
 from unspool.datasets.files import Signals, read_signals
@@ -23,7 +23,7 @@ from unspool.ops.convergence import solve_reports
 
 
 @dataclass(frozen=True)
-class Order:
+class DenoiseOptions:
     """What the user asked for."""
 
     edges: Path
@@ -39,20 +39,22 @@ class Order:
     as_json: bool
 
 
-def run(order: Order) -> None:
+def run(options: DenoiseOptions) -> None:
     """Read, choose, solve, write."""
-    check_table(order.out, also=(".npy",))
-    if order.noise is not None and (order.choose == "gcv" or order.weight is not None):
+    check_table(options.out, also=(".npy",))
+    if options.noise is not None and (options.choose == "gcv" or options.weight is not None):
         raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
-    rule = _rule(order)
-    columns = Columns(order.id_column, order.feature_columns if order.feature_columns else None, header=order.header)
-    with said_in_options(), noted(), solve_reports():
-        signals = read_signals(order.edges, order.features, columns)
-        graph, x = _graph(signals.dataset, order.normalise), torch.from_numpy(signals.values)
+    rule = _rule(options)
+    columns = Columns(
+        options.id_column, options.feature_columns if options.feature_columns else None, header=options.header
+    )
+    with direction_is_noted(), solve_reports():
+        signals = read_signals(options.edges, options.features, columns)
+        graph, x = _graph(signals.dataset, options.normalise), torch.from_numpy(signals.values)
         found = denoise(x, graph, rule)
-    _write(order.out, signals, found)
+    _write(options.out, signals, found)
     missed = () if found.report.converged else (f"the solver missed its tolerance ({found.report})",)
-    _say(order, graph, x, found, signals.dataset.notes + missed)
+    _say(options, graph, x, found, signals.dataset.notes + missed)
 
 
 def _graph(data: datasets.Dataset, normalise: str) -> Graph:
@@ -65,12 +67,12 @@ def _graph(data: datasets.Dataset, normalise: str) -> Graph:
     return made.to(torch.float64)
 
 
-def _rule(order: Order) -> Any:
-    if order.weight is not None:
-        if order.choose is not None:
+def _rule(options: DenoiseOptions) -> Any:
+    if options.weight is not None:
+        if options.choose is not None:
             raise ValueError("--weight gives the weight and --choose a rule for it; give one of them")
-        return order.weight
-    return GCV() if order.choose == "gcv" else SURE(noise=order.noise)
+        return options.weight
+    return GCV() if options.choose == "gcv" else SURE(noise=options.noise)
 
 
 def _write(out: Path, signals: Signals, found: Denoised) -> None:
@@ -87,18 +89,18 @@ def _write(out: Path, signals: Signals, found: Denoised) -> None:
     )
 
 
-def _say(order: Order, graph: Graph, x: torch.Tensor, found: Denoised, notes: tuple[str, ...]) -> None:
+def _say(options: DenoiseOptions, graph: Graph, x: torch.Tensor, found: Denoised, notes: tuple[str, ...]) -> None:
     choice = found.choice
     moved = float((found.signal - x).square().mean().sqrt())
-    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "iterations": found.report.iterations, "residual": found.report.residual, "notes": list(notes), "out": str(order.out)}  # fmt: skip
-    if order.as_json:
+    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "iterations": found.report.iterations, "residual": found.report.residual, "notes": list(notes), "out": str(options.out)}  # fmt: skip
+    if options.as_json:
         echo(json.dumps(facts))
         return
     for note in notes:
         echo(f"note: {note}", err=True)
-    by = "by hand" if order.weight is not None else f"by {'GCV' if order.choose == 'gcv' else 'SURE'}"
+    by = "by hand" if options.weight is not None else f"by {'GCV' if options.choose == 'gcv' else 'SURE'}"
     noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
     echo(f"{graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
     echo(
-        f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {order.out}"
+        f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {options.out}"
     )

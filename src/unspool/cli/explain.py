@@ -9,21 +9,22 @@ from typing import Any
 
 import torch
 
-from unspool.cli.card import check_card
+from unspool.cli.data_options import DataOptions
 from unspool.cli.demo import check_drawing, check_writable
-from unspool.cli.predict import check_fits
-from unspool.cli.recall import recall
-from unspool.cli.source import Source, said_in_options
+from unspool.cli.predict import check_fits, load_checked
 from unspool.cli.terminal import echo
+from unspool.cli.train_options import optional_model
+from unspool.cli.training_data import training_data
 from unspool.datasets import Dataset
 from unspool.explain import Against, Explanation, Outputs, explain, find_node, plot
-from unspool.models.folder import load_trained
+from unspool.models.pretrained import find_folder
 
 
 def run(
     checkpoint: Path,
     node: str,
-    source: Source,
+    data: DataOptions,
+    model: str | None,
     target: str | None,
     against: str | None,
     top: int,
@@ -34,12 +35,11 @@ def run(
     if out is not None:
         check_drawing()
         check_writable(out)
-    model = load_trained(checkpoint)
-    check_card(model.card, checkpoint, model.out_features)
-    held, notes = recall(model.card, source, checkpoint)
-    check_fits(model, held, checkpoint)
-    notes += _units(model.card)
-    found = explained(model, held, node, target, against)
+    network = load_checked(find_folder(checkpoint), optional_model(model))
+    held, notes = training_data(network.card, data, checkpoint)
+    check_fits(network, held, checkpoint)
+    notes += _units(network.card)
+    found = explained(network, held, node, target, against)
     if out is not None:
         plot(found, out, top=top)
     if as_json:
@@ -56,25 +56,24 @@ def run(
 def explained(model: Any, held: Dataset, node: str, target: str | None, against: str | None) -> Explanation:
     """Explain one node of a data set, with the names that card and data have."""
     numbers = (model.card.get("task") or {}).get("kind") in ("numbers", "ranking", "links")
-    names = None if numbers else class_names(model.card, held, model.out_features)
+    names = None if numbers else class_names(model.card, held, model.card["out_features"])
     called = (model.card.get("data") or {}).get("targets") if numbers else names
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
     chosen, other = class_of("--target", target, called or None), class_of("--against", against, names)
     if isinstance(chosen, Against):
         raise ValueError("--target runner-up: the runner-up is what to compare with; give it as --against")
-    with said_in_options():
-        return explain(
-            model,
-            held.features if held.features.dtype == like.dtype else held.features.to(like.dtype),
-            held.graph.to(like.dtype),
-            find_node(node, held.nodes, held.names),
-            target=chosen,
-            against=other,
-            classes=names,
-            labels=held.labels if names is not None and bool((held.labels >= 0).any()) else None,
-            feature_names=held.feature_names,
-            outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
-        )
+    return explain(
+        model,
+        held.features if held.features.dtype == like.dtype else held.features.to(like.dtype),
+        held.graph.to(like.dtype),
+        find_node(node, held.nodes, held.names),
+        target=chosen,
+        against=other,
+        classes=names,
+        labels=held.labels if names is not None and bool((held.labels >= 0).any()) else None,
+        feature_names=held.feature_names,
+        outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
+    )
 
 
 def _units(card: Mapping[str, Any]) -> list[str]:

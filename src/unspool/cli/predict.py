@@ -9,24 +9,26 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unspool import datasets
 from unspool.cli.card import check_card
-from unspool.cli.recall import recall
-from unspool.cli.source import Source
+from unspool.cli.data_options import DataOptions
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
-from unspool.models import Model
-from unspool.models.folder import CARD, load_trained
+from unspool.cli.train_options import optional_model
+from unspool.cli.training_data import training_data
+from unspool.models.pretrained import CARD, load_with_card
 
 
-def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_json: bool) -> None:
+def run(
+    checkpoint: Path, given: DataOptions, model: str | None, out: Path, only: str, device: str, as_json: bool
+) -> None:
     """Load, predict, write."""
     check_table(out)
-    models = _models(checkpoint, device)
+    models = _models(checkpoint, device, optional_model(model))
     card = models[0].card
-    data, notes = recall(card, source, checkpoint)
+    data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
     chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
@@ -40,46 +42,48 @@ def run(checkpoint: Path, source: Source, out: Path, only: str, device: str, as_
     _say(out, table, data, models, as_json, chosen, only)
 
 
-def _models(checkpoint: Path, device: str) -> list[Model]:
+def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None) -> list[Any]:
     """One model, or all the seeds of a folder."""
     seeds = sorted(checkpoint.glob(f"seed*/{CARD}"), key=lambda p: (len(p.parent.name), p.parent.name))
     if (checkpoint / CARD).is_file() or not seeds:
-        return [_checked(checkpoint, device)]
-    found = [_checked(place.parent, device) for place in seeds]
-    kinds = {(type(m).__name__, m.in_features, m.out_features) for m in found}
+        return [load_checked(checkpoint, kind, device)]
+    found = [load_checked(place.parent, kind, device) for place in seeds]
+    kinds = {(m.card["model"], m.card["in_features"], m.card["out_features"]) for m in found}
     if len(kinds) > 1:
         raise ValueError(f"{checkpoint} holds seeds of different models; give one of them, such as {seeds[0].parent}")
     for model, place in zip(found, seeds, strict=True):
         if _recipe(model.card) != _recipe(found[0].card):
             raise ValueError(
-                f"{place.parent} was left there by another run than {seeds[0].parent} (other settings, plan or data); remove it, "
+                f"{place.parent} was left there by another run than {seeds[0].parent} (other settings or data); remove it, "
                 "or give one seed"
             )
     return found
 
 
-def _checked(place: Path, device: str) -> Model:
-    model = load_trained(place, device)
-    check_card(model.card, place, model.out_features)
+def load_checked(place: Path, kind: type[nn.Module] | None, device: str = "cpu") -> Any:
+    """A trained model whose card has been looked through."""
+    model, card = load_with_card(place, model=kind, device=device)
+    check_card(card, place, card["out_features"])
     return model
 
 
 def _recipe(card: Mapping[str, Any]) -> tuple[Any, ...]:
-    return card.get("settings"), card.get("preset"), (card.get("data") or {}).get("hash"), card.get("exact")
+    trial = {name: value for name, value in (card.get("trial") or {}).items() if name != "seed"}
+    return card.get("settings"), trial, (card.get("data") or {}).get("fingerprint"), card.get("solved_exactly")
 
 
-def check_fits(model: Model, data: Any, checkpoint: Path) -> None:
+def check_fits(model: Any, data: Any, checkpoint: Path) -> None:
     """Refuse data of another width than the model was trained on."""
-    width = int(data.features.shape[1])
-    if width != model.in_features:
+    width, wanted = int(data.features.shape[1]), model.card["in_features"]
+    if width != wanted:
         raise ValueError(
-            f"{checkpoint} was trained on {model.in_features} features, and {data.name} has {width}; give the same columns "
+            f"{checkpoint} was trained on {wanted} features, and {data.name} has {width}; give the same columns "
             "(--feature-column names them)"
         )
 
 
 @torch.no_grad()
-def _output(models: list[Model], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
+def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
     """Probabilities, numbers or embeddings, averaged over the models."""
     x, graph = data.features.to(device), data.graph.to(device)
     kind = _kind(card)
@@ -131,7 +135,7 @@ def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
     return {f"h{c}": values[:, c] for c in range(values.shape[1])}
 
 
-def _chosen(data: Any, only: str, models: list[Model], checkpoint: Path) -> Tensor:
+def _chosen(data: Any, only: str, models: list[Any], checkpoint: Path) -> Tensor:
     if only == "unlabelled":
         chosen = torch.nonzero(data.strata < 0).flatten()
         what = "without a label"
@@ -145,7 +149,7 @@ def _chosen(data: Any, only: str, models: list[Model], checkpoint: Path) -> Tens
     return chosen
 
 
-def _test_nodes(data: Any, models: list[Model], checkpoint: Path) -> Tensor:
+def _test_nodes(data: Any, models: list[Any], checkpoint: Path) -> Tensor:
     """The nodes that no model was trained on: random splits were drawn anew for every seed."""
     if data.split is None:
         return torch.empty(0, dtype=torch.int64)
@@ -162,7 +166,7 @@ def _say(
     out: Path,
     table: dict[str, Any],
     data: Any,
-    models: list[Model],
+    models: list[Any],
     as_json: bool,
     chosen: Tensor,
     only: str,

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unspool.cli.crew import Event
 from unspool.cli.terminal import echo
+from unspool.parallel import Event
 
 #: Seconds between JSON events, and between lines where there is no terminal to redraw.
 JSON_EVERY, LINE_EVERY = 1.0, 30.0
@@ -56,7 +56,7 @@ class Screen:
         if self._live is not None and event["seed"] in self._bars:
             self._live.remove_task(self._bars.pop(event["seed"]))
         if self.as_json:
-            echo(json.dumps({name: value for name, value in event.items() if name not in ("line", "member")}))
+            echo(json.dumps({name: value for name, value in event.items() if name not in ("line", "worker")}))
         else:
             self.console.print(f"seed {event['seed']}: {event['line']}")
 
@@ -71,7 +71,7 @@ class Screen:
             return
         self._told = moment
         if self.as_json:
-            echo(json.dumps({name: value for name, value in event.items() if name != "member"}))
+            echo(json.dumps({name: value for name, value in event.items() if name != "worker"}))
         elif not self.console.quiet:
             where = f"seed {event['seed']}: epoch {event['epoch']} of {event['of']}"
             self.console.print(f"{where}, {_line(event)}, {event['seconds_left']:.0f} s left")
@@ -79,6 +79,6 @@ class Screen:
 
 def _line(event: Event) -> str:
     return (
-        f"{event['rate']:.0f} epochs/s  loss {event['train_loss']:.3f}  valid {event['valid_loss']:.3f} / "
+        f"{event['epochs_per_second']:.0f} epochs/s  loss {event['train_loss']:.3f}  valid {event['valid_loss']:.3f} / "
         f"{event['valid_score']:.3f}  best {event['best_valid_score']:.3f} (epoch {event['best_epoch']})"
     )

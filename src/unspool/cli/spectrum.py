@@ -14,10 +14,11 @@ import torch
 from unspool import datasets
 from unspool.cli.demo import can_draw, check_drawing, check_writable
 from unspool.cli.terminal import echo
+from unspool.cli.train_options import optional_model
 from unspool.datasets.arrays import Damaged, load_arrays
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.models.folder import load_trained
+from unspool.models import load_pretrained
 from unspool.spectral import Response, plot, response
 from unspool.spectral.linear_form import Neither, read, width_of
 
@@ -25,13 +26,13 @@ from unspool.spectral.linear_form import Neither, read, width_of
 CHANNELS = 8
 
 
-def run(checkpoint: Path, edges: Path | None, out: Path, as_json: bool) -> None:
+def run(checkpoint: Path, kind: str | None, edges: Path | None, out: Path, as_json: bool) -> None:
     """Load, read, print, draw."""
     drawn = can_draw()
     if not as_json:
         check_drawing()
     check_writable(out)
-    model = load_trained(checkpoint)
+    model = load_pretrained(checkpoint, model=optional_model(kind))
     graph = None if edges is None else read_graph(edges)
     if graph is None and isinstance(found := read(model), Neither):
         raise IncompatibleError(
@@ -132,7 +133,7 @@ def _from_npz(path: Path) -> tuple[Any, Any]:
     try:
         held = load_arrays(path)
     except Damaged as problem:
-        raise ValueError(f"{path} is no .npz file of plain arrays ({problem})") from None
+        raise ValueError(f"{path} is not an .npz file of plain arrays ({problem})") from None
     if "edge_index" not in held:
         raise ValueError(f"{path} holds {', '.join(held) or 'nothing'}, but no edge_index of shape (2, edges)")
     return held["edge_index"], held.get("edge_weight")
@@ -148,7 +149,7 @@ def _from_text(path: Path) -> tuple[Any, Any] | None:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no text: give two columns of node ids, or an .npz file") from None
+        raise ValueError(f"{path} is not text: give two columns of node ids, or an .npz file") from None
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith("#") and not rows:
             continue

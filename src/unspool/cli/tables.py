@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unspool.cli.place import check_folder
+from unspool.cli.paths import check_folder
 from unspool.files import write_whole
 
 ENDINGS = (".csv", ".tsv", ".parquet")

@@ -6,6 +6,8 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,125 +15,253 @@ import click
 import torch
 from rich.console import Console
 
-from unspool.cli.crew import WORTHWHILE, Event, cores, together
-from unspool.cli.place import check_folder
+from unspool.cli.card import check_card
+from unspool.cli.data_notes import column_lines
+from unspool.cli.data_options import DataOptions
+from unspool.cli.errors import sentence
+from unspool.cli.paths import check_folder
 from unspool.cli.progress import Screen
-from unspool.cli.seed import Order, finished, train_seed
-from unspool.cli.source import Source
 from unspool.cli.terminal import Terminal, echo
-from unspool.cli.wish import Job, Wish, prepare
+from unspool.cli.train_options import TrainOptions, check_trial, loader_of, name_for_presets
+from unspool.device import check_device
 from unspool.files import alone_in
-from unspool.models.checkpoint import check_device
-from unspool.models.preset_tables import printed_accuracy
+from unspool.models.pretrained import CARD, read_card
+from unspool.parallel import Event, run_workers, worker_count
+from unspool.report import machine
+from unspool.reproduce import presets
+from unspool.theory.printed_tables import printed_accuracy
+from unspool.train import Ending, Epoch, LowerLevel, Monitor, TrainConfig, Trial, TrialLoader
 from unspool.train.loss import SHARES
+from unspool.train.run_folder import SNAPSHOT, RunFolder
 from unspool.train.threads import SMALL, threads_for, use_threads
 
+#: Seconds between events of progress.
+EVERY = 0.2
 
-def run(wish: Wish, source: Source, order: Order) -> None:
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How the user wants it done."""
+
+    seeds: int
+    first_seed: int
+    jobs: int | None
+    device: str
+    out: Path
+    resume: bool
+    snapshot_every: float
+    quiet: bool
+    as_json: bool
+    no_report: bool
+    command: str
+    threads: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Everything that is decided before the first seed."""
+
+    trial: Trial
+    loader: TrialLoader
+    data: DataOptions
+    options: RunOptions
+    objective: str
+
+    @staticmethod
+    def prepare(how: TrainOptions, data: DataOptions, options: RunOptions) -> Job:
+        """Settle everything, and refuse what cannot be, before any work."""
+        trial = how.trial(data)
+        loader = loader_of(data, how.loss, options.device)
+        return Job(trial, loader, data, options, str(getattr(check_trial(trial, loader), "objective", "")))
+
+    @cached_property
+    def folder(self) -> RunFolder:
+        """Where the seeds go."""
+        facts = {"device": self.options.device, "hardware": machine(self.options.device)}
+        return RunFolder(self.options.out, self.trial, self.loader, facts)
+
+    def printed(self) -> tuple[float, float] | None:
+        """What the paper prints for this model on these data; None where it does not."""
+        if self.loader.score != "accuracy" or self.data.own:
+            return None
+        return printed_accuracy(presets.base_model(self.trial.model), name_for_presets(self.data).lower())
+
+    def as_printed(self) -> bool:
+        """Whether settings and training are those of the paper's table."""
+        paper = presets.PAPER.trial(self.trial.model, name_for_presets(self.data))
+        return dict(self.trial.settings) == dict(paper.settings) and self.trial.config == paper.config
+
+    def train(self, seed: int, tell: Callable[[Event], None]) -> Event:
+        """Train one seed and keep it; tells of its progress, and gives the event of its end."""
+        watch = Reporter(seed, self.trial.config.epochs, tell)
+        options = self.options
+        run = self.folder.train(seed, resume=options.resume, snapshot_every=options.snapshot_every, watch=watch)
+        ended: Event = {
+            "event": "seed", **asdict(run.best), "seed": seed, "epochs": len(run.history), "ending": run.ending.name.lower(),
+            "seconds": run.seconds, "folder": str(self.folder.place(seed)), "line": str(run),
+        }  # fmt: skip
+        tell(ended)
+        return ended
+
+
+class Reporter:
+    """Turns epochs into events, not more than some a second."""
+
+    def __init__(self, seed: int, epochs: int, tell: Callable[[Event], None]) -> None:
+        self.seed, self.epochs, self.tell = seed, epochs, tell
+        self.began = self.told = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, now: Epoch, best: Epoch) -> None:
+        """After each epoch."""
+        moment = time.monotonic()
+        if self.first is None:
+            self.first = now.epoch - 1
+        if moment - self.told < EVERY and now.epoch < self.epochs:
+            return
+        self.told = moment
+        speed = (now.epoch - self.first) / max(moment - self.began, 1e-9)
+        self.tell({
+            "event": "progress", "seed": self.seed, "epoch": now.epoch, "of": self.epochs, "epochs_per_second": speed,
+            "train_loss": now.train_loss, "valid_loss": now.valid_loss, "valid_score": now.valid_score,
+            "best_epoch": best.epoch, "best_valid_score": best.valid_score, "seconds_left": (self.epochs - now.epoch) / speed,
+        })  # fmt: skip
+
+
+def run(how: TrainOptions, data: DataOptions, options: RunOptions) -> None:
     """Train the model for every seed, print and keep the results."""
-    console = Terminal(quiet=order.as_json or order.quiet, soft_wrap=True)
-    check_device(order.device)
-    check_folder(order.out)
-    with alone_in(order.out) as locked:
+    console = Terminal(quiet=options.as_json or options.quiet, soft_wrap=True)
+    check_device(options.device)
+    check_folder(options.out)
+    with alone_in(options.out) as locked:
         if not locked:
-            console.print(f"note: {order.out} lies on a file system without locks; let no other run write into it")
-        _run(wish, source, order, console)
+            console.print(f"note: {options.out} lies on a file system without locks; let no other run write into it")
+        _run(how, data, options, console)
 
 
-def _run(wish: Wish, source: Source, order: Order, console: Console) -> None:
-    job = prepare(wish, source)
-    console.print("\n".join([*job.lines(), f"on {order.device}{_threads(job, order)}"]))
+def _run(how: TrainOptions, data: DataOptions, options: RunOptions, console: Console) -> None:
+    job = Job.prepare(how, data, options)
+    console.print("\n".join([*_lines(job), f"on {options.device}{_threads(job)}"]))
     began, scores = time.monotonic(), dict[int, float]()
-    wanted = list(range(order.first_seed, order.first_seed + order.seeds))
-    for seed in wanted if order.resume else ():
-        if (score := finished(order.out / f"seed{seed}", job)) is not None:
+    wanted = list(range(options.first_seed, options.first_seed + options.seeds))
+    for seed in wanted if options.resume else ():
+        if (score := _finished(job, seed)) is not None:
             scores[seed] = score
             console.print(f"seed {seed}: finished before, test {score:.4f}")
-    left, reasons = [seed for seed in wanted if seed not in scores], list[str]()
-    with Screen(console, order.as_json) as screen:
-        for event in _events(job, (wish, source, order), left, screen.show):
+    left, endings = [seed for seed in wanted if seed not in scores], list[str]()
+    with Screen(console, options.as_json) as screen:
+        for event in _events(job, (how, data, options), left, screen.show):
             scores[event["seed"]] = event["test_score"]
-            reasons.append(event["reason"])
-    interrupted = "interrupted" in reasons or len(scores) < len(wanted)
+            endings.append(event["ending"])
+    interrupted = _is_interrupted(endings) or len(scores) < len(wanted)
     if interrupted:
         console.print("interrupted: the best epochs so far are kept; --resume continues")
     if scores:
-        _summary(job, order, [scores[seed] for seed in sorted(scores)], time.monotonic() - began, console)
+        _summary(job, [scores[seed] for seed in sorted(scores)], time.monotonic() - began, console)
     if interrupted:
         raise click.exceptions.Exit(130)
 
 
+def _finished(job: Job, seed: int) -> float | None:
+    """The test score of a seed that was finished before, after a look at its card: it may come from anywhere."""
+    place = job.folder.place(seed)
+    if (place / CARD).is_file() and not (place / SNAPSHOT).is_file():
+        check_card(read_card(place), place, job.loader.outputs)
+    return job.folder.finished(seed)
+
+
+def _is_interrupted(endings: list[str]) -> bool:
+    return Ending.INTERRUPTED.name.lower() in endings
+
+
 def _events(
-    job: Job, typed: tuple[Wish, Source, Order], seeds: list[int], show: Callable[[Event], None]
+    job: Job, typed: tuple[TrainOptions, DataOptions, RunOptions], seeds: list[int], show: Callable[[Event], None]
 ) -> Iterator[Event]:
     """Train the seeds, one after another or several at once; what ends comes out, everything is shown."""
-    order = typed[2]
-    jobs = _jobs(job, order, len(seeds))
+    options = typed[2]
+    small = options.device == "cpu" and job.loader.data.nodes <= SMALL
+    jobs = worker_count(options.jobs, len(seeds), len(seeds) * job.trial.config.epochs, small)
     if jobs == 1:
         for seed in seeds:
-            with use_threads(order.threads):
-                ended = train_seed(job, order, seed, show)
+            with use_threads(options.threads):
+                ended = job.train(seed, show)
             yield ended
-            if ended["reason"] == "interrupted":
+            if _is_interrupted([ended["ending"]]):
                 return
         return
-    for event in together(_work, typed, seeds, jobs):
+    for event in run_workers(_work, (*typed, jobs), seeds, jobs, sentence):
         show(event)
         if event["event"] == "seed":
             yield event
 
 
-def _work(typed: tuple[Wish, Source, Order], seeds: list[int], tell: Callable[[Event], None]) -> None:
+def _work(
+    typed: tuple[TrainOptions, DataOptions, RunOptions, int], seeds: list[int], tell: Callable[[Event], None]
+) -> None:
     """What one of several processes does."""
-    wish, source, order = typed
-    job = prepare(wish, source)
-    many = 1 if order.jobs is None else order.jobs
-    torch.set_num_threads(max(torch.get_num_threads() // many, 1))  # on large graphs; small ones take one
-    with use_threads(order.threads):
+    how, data, options, jobs = typed
+    job = Job.prepare(how, data, options)
+    torch.set_num_threads(max(torch.get_num_threads() // jobs, 1))  # on large graphs; small ones take one
+    with use_threads(options.threads):
         for seed in seeds:
-            if train_seed(job, order, seed, tell)["reason"] == "interrupted":
+            if _is_interrupted([job.train(seed, tell)["ending"]]):
                 return
 
 
-def _threads(job: Job, order: Order) -> str:
+def _threads(job: Job) -> str:
     """How many threads a seed has, where that is a number to speak of."""
-    if order.device != "cpu":
+    if job.options.device != "cpu":
         return ""
-    with use_threads(order.threads):
-        count = threads_for(job.data.nodes)
+    with use_threads(job.options.threads):
+        count = threads_for(job.loader.data.nodes)
     return f", {count} thread{'s'[: count > 1]} for each seed"
 
 
-def _jobs(job: Job, order: Order, seeds: int) -> int:
-    """How many processes: as asked for, or one per core where a seed needs a single thread and there is enough to do."""
-    if order.jobs is not None:
-        return max(min(order.jobs, seeds), 1)
-    small = order.device == "cpu" and job.data.nodes <= SMALL
-    return min(cores(), seeds) if small and seeds > 1 and seeds * job.plan.epochs >= WORTHWHILE else 1
+def _lines(job: Job) -> list[str]:
+    """What a person reads before the training begins."""
+    trial, config = job.trial, job.trial.config
+    settings = ", ".join(f"{name} {trial.shown(name)}" for name in trial.settings)
+    exact = ", solved exactly" if config.lower_level is LowerLevel.EXACT else ""
+    told, usual = config.to_plain(), TrainConfig().to_plain()
+    exact += "".join(f", {name} {told[name]}" for name in ("optimiser", "precision") if told[name] != usual[name])
+    decay = config.schema["weight_decay"].shown(config.weight_decay)
+    kept = "the last one" if config.monitor is Monitor.LAST_EPOCH else f"the one with the {config.monitor.value}"
+    return [
+        f"{job.loader.data}",
+        *column_lines(job.loader.data),
+        *(["rows of features are scaled to sum 1"] if trial.normalise_rows else []),
+        f"{trial.name}, preset {trial.preset}: {settings or 'its defaults'}, learning rate {config.lr:g}, weight decay {decay}{exact}",
+        f"up to {config.epochs} epochs, of which {kept} is kept; ends early: {config.stop_words()}",
+    ]
 
 
-def _summary(job: Job, order: Order, scores: list[float], seconds: float, console: Console) -> None:
-    name = job.task.loss.score_name
+def _summary(job: Job, scores: list[float], seconds: float, console: Console) -> None:
+    options, name = job.options, job.loader.score
     share = name in SHARES
     unit = 100 if share else 1
     mean = unit * statistics.fmean(scores)
     spread = unit * statistics.stdev(scores) if len(scores) > 1 else None
-    printed = printed_accuracy(job.how.model.__name__, job.dataset) if name == "accuracy" and job.dataset else None
-    report = None if order.no_report else _report(job, order, printed)
-    if order.as_json:
-        record = {"event": "summary", "score": name, "test_mean": mean / unit, "test_std": None if spread is None else spread / unit, "seeds": len(scores), "seconds": seconds, "paper_percent": printed, "report": None if report is None else str(report)}  # fmt: skip
-        echo(json.dumps(record))
+    printed = job.printed()
+    report = None if options.no_report else _report(job, printed)
+    if options.as_json:
+        echo(json.dumps({
+            "event": "summary", "score": name, "test_mean": mean / unit, "test_std": None if spread is None else spread / unit,
+            "seeds": len(scores), "seconds": seconds, "paper_percent": printed, "report": None if report is None else str(report),
+        }))  # fmt: skip
         return
-    own = "" if job.as_printed else ", under its own settings"
+    own = "" if printed is None or job.as_printed() else ", under its own settings"
     paper = f"; the paper prints {printed[0]:.2f} ± {printed[1]:.2f} (ten repetitions{own})" if printed else ""
     digits = 2 if share else 4
     around = "" if spread is None else f" ± {spread:.{digits}f}"
     console.print(f"\ntest {name} {mean:.{digits}f}{around} over {len(scores)} seed{'s'[: len(scores) > 1]}{paper}")
-    console.print(f"it minimises  {job.objective}")
-    console.print(f"{seconds:.1f} s; models in {order.out}{'' if report is None else f', report: {report}'}")
+    if job.objective:
+        console.print(f"it minimises  {job.objective}")
+    console.print(f"{seconds:.1f} s; models in {options.out}{'' if report is None else f', report: {report}'}")
 
 
-def _report(job: Job, order: Order, printed: Any) -> Path:
+def _report(job: Job, printed: Any) -> Path:
     from unspool import report
 
-    return report.training(order.out, dataset=job.data, paper=printed, command=order.command)
+    return report.training(
+        job.options.out, dataset=job.loader.data, paper=printed, command=job.options.command, model=job.trial.model
+    )

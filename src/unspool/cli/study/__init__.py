@@ -1,5 +1,1 @@
-"""The commands ``unspool study ...``: many trials trained, looked at and compared."""
-
-from unspool.cli.study.commands import study
-
-__all__ = ["study"]
+"""The work behind ``unspool study ...``."""

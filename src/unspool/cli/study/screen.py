@@ -71,7 +71,7 @@ class StudyScreen:
         return "" if now.best is None else f"best validation {now.best[0]:.4f}: {self.tell(now.best[1])}"
 
     def _record(self, now: study.Progress, done: int, total: int) -> dict[str, Any]:
-        best = None if now.best is None else {"valid_score": now.best[0], "trial": now.best[1].describe()}
+        best = None if now.best is None else {"valid_score": now.best[0], "trial": now.best[1].to_plain()}
         return {
             "event": "progress", "done": done, "total": total, "running": now.running, "trials_per_second": now.trials_per_second,
             "epochs_per_second": now.epochs_per_second, "best": best, "seconds_left": now.seconds_left,
@@ -119,8 +119,8 @@ def teller(trials: Iterable[study.Trial]) -> Callable[[study.Trial], str]:
 
 
 def _flat(trial: study.Trial) -> dict[str, Any]:
-    told = trial.describe()
-    return {"model": told["model"], **told["settings"], **told["plan"], "seed": told["seed"]}
+    told = trial.to_plain()
+    return {"model": told["model"], **told["settings"], **told["config"], "seed": told["seed"]}
 
 
 def _short(value: Any) -> str:
@@ -131,7 +131,7 @@ def _short(value: Any) -> str:
 
 
 def echo(record: Mapping[str, Any]) -> None:
-    """Print one JSON line; what is no number is null, since NaN is no JSON."""
+    """Print one JSON line; what is not a number is null, since NaN is not JSON."""
     terminal.echo(json.dumps(_finite(record), ensure_ascii=False))
 
 

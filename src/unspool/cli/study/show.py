@@ -1,70 +1,43 @@
-"""``unspool study show``: everything about one trial, and how to train it alone."""
+"""``unspool study show``: everything about one trial."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from unspool.cli.study.again import again
-from unspool.cli.study.file import columns, console_for, rows_of
+from unspool.cli.study.open_study import columns, console_for, find_row, model_command
 from unspool.cli.study.screen import echo
-from unspool.study import Row
-
-#: Shorter beginnings of keys are slips of the pen.
-LEAST = 4
+from unspool.study import Row, Status
 
 
-def show(file: Path, wanted: str, data: Path | None, as_json: bool) -> None:
-    """Print one trial."""
-    row = _found(file, wanted)
-    how = again(row, data)
+def show(file: Path, wanted: str, as_json: bool) -> None:
+    """Print one trial, and the command that hands over its network."""
+    row = find_row(file, wanted)
+    command = model_command(file, row, f"out/trial{row.number}") if row.status is Status.DONE else None
     if as_json:
-        result = None if row.result is None else vars(row.result)
+        result = None if row.result is None else asdict(row.result) | {"ending": row.result.ending.name.lower()}
         echo({
-            "key": row.key, "number": row.number, "data": row.data, "mark": row.mark, "status": row.status.value,
-            "trial": row.described, "result": result, "message": row.message, "finished_at": row.finished_at,
-            "command": how.command, "python": how.python, "why_no_command": how.reason,
+            "key": row.key, "number": row.number, "data": asdict(row.data), "status": row.status.value, "trial": row.trial,
+            "result": result, "message": row.message, "finished_at": row.finished_at, "command": command,
         })  # fmt: skip
         return
     console = console_for()
     _print(row, console)
-    if how.command is not None:
-        console.print(f"\nto train this trial alone:\n  {how.command}", markup=False)
-        return
-    console.print(f"\nno command trains this trial alone: {how.reason}", markup=False)
-    if how.python is not None:
-        console.print("in Python:\n", markup=False)
-        console.print(how.python, markup=False)
-
-
-def _found(file: Path, wanted: str) -> Row:
-    """The trial with this number, or with a key that begins so."""
-    rows = rows_of(file)
-    if wanted.isdecimal():
-        numbered = [row for row in rows if row.number == int(wanted)]
-        if numbered:
-            return numbered[0]
-    fits = [row for row in rows if row.key.startswith(wanted.lower())] if len(wanted) >= LEAST else []
-    if not fits:
-        raise ValueError(
-            f"{file} has no trial {wanted}; they are numbered {rows[0].number} to {rows[-1].number}, "
-            "and unspool study export writes all keys"
-        )
-    if len(fits) > 1:
-        raise ValueError(f"{len(fits)} keys begin with {wanted}; give more of it")
-    return fits[0]
+    if command is not None:
+        console.print(f"\nto have its network:\n  {command}", markup=False)
 
 
 def _print(row: Row, console: Console) -> None:
-    told = row.described
+    trial = row.trial
     printed = columns("trial", f"{row.number}")
     facts: dict[str, Any] = {
-        "key": row.key, "status": row.status.value, "data": row.data, "fingerprint": row.mark, "model": told["model"],
-        **told["settings"], **told["plan"], "rows of features": "scaled to sum 1" if told["normalise_rows"] else "as they are",
-        "seed": told["seed"], "preset": told["preset"],
+        "key": row.key, "status": row.status.value, "data": row.data.name, "fingerprint": row.data.fingerprint, "model": trial["model"],
+        **trial["settings"], **trial["config"], "rows of features": "scaled to sum 1" if trial["normalise_rows"] else "as they are",
+        "seed": trial["seed"], "preset": trial["preset"],
     }  # fmt: skip
     for name, value in facts.items():
         printed.add_row(name, _words(value))
@@ -74,7 +47,7 @@ def _print(row: Row, console: Console) -> None:
     if row.result is not None:
         found = row.result
         console.print(
-            f"\nepoch {found.epoch} of {found.epochs} ({found.reason}): training loss {found.train_loss:.4f}, validation loss "
+            f"\nepoch {found.epoch} of {found.epochs} ({found.ending.value}): training loss {found.train_loss:.4f}, validation loss "
             f"{found.valid_loss:.4f}, validation score {found.valid_score:.4f}, test score {found.test_score:.4f}; "
             f"{found.seconds:.2f} s, finished {row.finished_at}",
             markup=False,
@@ -84,5 +57,5 @@ def _print(row: Row, console: Console) -> None:
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         held: dict[str, Any] = {**value}
-        return ", ".join(f"{name} {one:g}" for name, one in held.items())
+        return ", ".join(f"{name} {one}" for name, one in held.items())
     return str(value)

@@ -13,7 +13,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from unspool.cli.study.file import columns, console_for, print_failures
+from unspool.cli.study.open_study import columns, console_for, print_failures
 from unspool.cli.study.screen import echo, span
 from unspool.study import Access, Row, Status, Store
 
@@ -71,9 +71,9 @@ def _say(store: Store, rows: Sequence[Row], console: Console, as_json: bool) -> 
 def _counts(rows: Sequence[Row]) -> Any:
     """One line for each set, and one for all where there are several."""
     printed = columns("dataset", *(status.value for status in Status), "trials")
-    names = list(dict.fromkeys(row.data for row in rows))
+    names = list(dict.fromkeys(row.data.name for row in rows))
     for name in names if len(names) < 2 else [*names, None]:
-        held = [row for row in rows if name is None or row.data == name]
+        held = [row for row in rows if name is None or row.data.name == name]
         many = Counter(row.status for row in held)
         printed.add_row("all" if name is None else name, *(str(many[status]) for status in Status), str(len(held)))
     return printed
@@ -84,10 +84,10 @@ def _lines(store: Store, rows: Sequence[Row]) -> list[str]:
     left = sum(row.status in _OPEN for row in rows)
     if not left:
         return ["all trials have ended"] if rows else ["there are no trials yet"]
-    crew = store.holders()
-    if not crew:
+    workers = store.workers()
+    if not workers:
         return [f"nobody is training; run the same command again to train the {left} that wait"]
-    lines = [f"process {pid} on {host} trains {many} trial{'s'[: many > 1]}" for host, pid, many in crew]
+    lines = [f"process {pid} on {host} trains {many} trial{'s'[: many > 1]}" for host, pid, many in workers]
     speed = rate(rows)
     return lines if speed is None else [*lines, f"{speed:.2g} trials/s, {span(left / speed)} left"]
 
@@ -114,9 +114,9 @@ def rate(rows: Sequence[Row], now: datetime | None = None) -> float | None:
 
 
 def _json(store: Store, rows: Sequence[Row]) -> None:
-    names = list(dict.fromkeys(row.data for row in rows))
-    sets = {name: {s.value: sum(r.data == name and r.status is s for r in rows) for s in Status} for name in names}
-    told = [{"host": host, "pid": pid, "trials": many} for host, pid, many in store.holders()]
+    names = list(dict.fromkeys(row.data.name for row in rows))
+    sets = {name: {s.value: sum(r.data.name == name and r.status is s for r in rows) for s in Status} for name in names}
+    told = [{"host": host, "pid": pid, "trials": many} for host, pid, many in store.workers()]
     failed = [{"number": r.number, "key": r.key, "message": r.message} for r in rows if r.status is Status.FAILED]
     counts = {status.value: sum(row.status is status for row in rows) for status in Status}
     echo({"file": str(store.path), **counts, "trials": len(rows), "datasets": sets, "trials_per_second": rate(rows), "workers": told, "failures": failed})  # fmt: skip

@@ -1,0 +1,23 @@
+"""``unspool datasets``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unspool.cli.commands.options import PLACE
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--data", type=PLACE, help="Folder with raw data, else UNSPOOL_DATA.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
+def datasets(name: str | None, data: Path | None, as_json: bool) -> None:
+    """List the data sets and where each would be read from; with NAME, its statistics and splits.
+
+    Example: unspool datasets citeseer
+    """
+    from unspool.cli.datasets import run
+
+    run(name, data, as_json)

@@ -1,0 +1,105 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+PLACE = click.Path(path_type=Path)
+
+#: Which data; all commands that need some take all of these.
+_DATA = (
+    click.option("--dataset", metavar="NAME", help="A data set (unspool datasets lists them; citeseer is built in), or package.module:function."),
+    click.option("--data", type=PLACE, help="Folder with raw data, else UNSPOOL_DATA."),
+    click.option("--edges", type=PLACE, help="Your own graph: CSV, TSV, Parquet, .npz, .npy or GraphML."),
+    click.option("--features", type=PLACE, help="Your nodes' features: CSV, TSV, Parquet, .npy, .npz."),
+    click.option("--labels", type=PLACE, help="Your nodes' classes or numbers: CSV, TSV, Parquet, .npy."),
+    click.option("--id-column", help="The column with the nodes' names, if it is not called id, node or name."),
+    click.option("--label-column", help="The column with the classes; without --labels, one of --features."),
+    click.option("--target-column", "target_columns", multiple=True, help="A column of numbers to predict; may be repeated."),
+    click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
+    click.option(
+        "--directed/--undirected", default=None,
+        help="Whether edges keep their direction; every edge runs both ways, and that is said, when omitted.",
+    ),
+    click.option("--split-column", help="A column that says train, valid or test."),
+    click.option("--header/--no-header", default=None, help="Whether the first line of --features and --labels names columns; seen when omitted."),
+    click.option("--split", help="public, per-class:20/30, random:0.6/0.2/0.2, fold-3, ...; the set's own when omitted."),
+)  # fmt: skip
+
+#: How training goes, by the settings of ``unspool.train.TrainConfig``, which reads the values; a study takes several with commas between.
+CONFIG = {
+    "lr": "Learning rate.",
+    "weight_decay": "Weight decay of weight matrices and biases, not of hop coefficients; or by group: 'first=5e-4;convolution=0.01'.",
+    "epochs": "The most there are.",
+    "monitor": "What picks the epoch: valid_loss, valid_score or last_epoch.",
+    "stop": "When to end early: never, patience or above_mean.",
+    "patience": "End after so many epochs without a better one.",
+    "min_epochs": "Epochs before which above_mean does not stop.",
+    "optimiser": "A class of torch.optim; adam when omitted.",
+    "precision": "full, or bfloat16 for the activations.",
+    "lower_level": "unrolled: take the K steps. exact: solve the denoising problem exactly and train through its optimality condition.",
+}
+
+
+def data_options(command: Command) -> Command:
+    """Add the options that say which data; they arrive as keyword arguments of the same names."""
+    for option in reversed(_DATA):
+        command = option(command)
+    return command
+
+
+def config_options(command: Command) -> Command:
+    """Add the options that say how training goes; they arrive as text, None where nothing was said."""
+    for name, text in reversed(CONFIG.items()):
+        command = click.option(f"--{name.replace('_', '-')}", metavar="VALUE", help=text)(command)
+    return command
+
+
+#: Settings that are wanted often; each is short for --setting.
+SHORT = ("dropout", "depth", "hidden")
+
+
+def setting_options(command: Command) -> Command:
+    """Add ``--setting``, and short forms of the settings that are wanted often."""
+    for name in reversed(SHORT):
+        command = click.option(f"--{name}", metavar="VALUE", help=f"Short for --setting {name}=VALUE.")(command)
+    return click.option(
+        "--setting", "-s", "settings", multiple=True, metavar="NAME=VALUE",
+        help="A setting of the model: --setting depth=20 (unspool models MODEL lists them); may be repeated.",
+    )(command)  # fmt: skip
+
+
+def task_options(command: Command) -> Command:
+    """Add the options that say what is learnt, and from which rows."""
+    command = click.option(
+        "--normalise-rows/--raw-rows",
+        default=None,
+        help="Scale rows of features to sum 1; the preset's choice when omitted.",
+    )(command)
+    kinds = click.Choice(["classes", "binary", "numbers", "ranking", "links"])
+    return click.option("--loss", type=kinds, help="What is learnt; seen from the data.")(command)
+
+
+def model_option(command: Command) -> Command:
+    """Add the option that names the class of a model that is not of this package."""
+    return click.option(
+        "--model", metavar="package.module:Class",
+        help="The class of the trained model, if it is not of this package: files are not allowed to name code.",
+    )(command)  # fmt: skip
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
+
+
+def device_option(command: Command) -> Command:
+    """Add ``--device``."""
+    return click.option("--device", help="cpu, cuda or mps; a GPU where there is one when omitted.")(command)

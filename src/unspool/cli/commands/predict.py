@@ -1,0 +1,38 @@
+"""``unspool predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from unspool.cli.commands.options import FILE, PLACE, data_options, device_option, json_option, model_option
+
+
+@click.command()
+@click.argument("checkpoint", type=PLACE)
+@data_options
+@model_option
+@click.option("--out", default="out/predictions.csv", show_default=True, type=FILE, help=".csv, .tsv or .parquet.")
+@click.option(
+    "--only", type=click.Choice(["all", "unlabelled", "test"]), default="all", show_default=True, help="Which nodes."
+)
+@device_option
+@json_option
+def predict(
+    checkpoint: Path, model: str | None, out: Path, only: str, device: str | None, as_json: bool, **options: Any
+) -> None:
+    """Predict the classes (or numbers) of nodes with a trained model.
+
+    CHECKPOINT is a folder that `unspool train` wrote: one seed, or all of them, whose probabilities are averaged. Without
+    --edges or --dataset the data it was trained on are taken. Writes one row per node with its prediction and the
+    probability of each class.
+
+    Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
+    """
+    from unspool.cli.data_options import DataOptions
+    from unspool.cli.predict import run
+    from unspool.device import device_for
+
+    run(checkpoint, DataOptions.taken_from(options), model, out, only, device_for(device), as_json)

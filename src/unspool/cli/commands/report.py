@@ -1,0 +1,41 @@
+"""``unspool report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from unspool.cli.commands.options import FILE, PLACE, model_option
+from unspool.cli.number_types import Whole
+
+
+@click.command()
+@click.argument("folder", type=PLACE)
+@click.option(
+    "--out", type=FILE, help="The page: one HTML file. report.html when omitted, for a training job in its folder."
+)
+@click.option("--markdown", type=FILE, help="Also write words and tables as Markdown (a training job always does).")
+@click.option("--latex", type=FILE, help="Also write the tables of a reproduction as LaTeX.")
+@click.option(
+    "--trials", default=3, show_default=True, type=Whole(1, 1000),
+    help="Random settings for each statement of the paper that is tested on the way.",
+)  # fmt: skip
+@model_option
+def report(
+    folder: Path, out: Path | None, markdown: Path | None, latex: Path | None, trials: int, model: str | None
+) -> None:
+    """Write results as one page that needs no network.
+
+    FOLDER is what `unspool reproduce` wrote (its CSV files), or what `unspool train` wrote (the folder of a job, or of one seed). Models that
+    `unspool train` wrote into the subfolder models of a reproduction add their responses and objectives. For a reproduction the paper's
+    statements are tested again on the way, which takes some seconds.
+
+    \b
+    Examples:
+      unspool report out/reproduce/results --out out/report.html --markdown out/report.md
+      unspool report out/train
+    """
+    from unspool.cli.report import run
+
+    run(folder, out, markdown, latex, trials, model)

@@ -1,0 +1,70 @@
+"""``unspool train``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Any
+
+import click
+
+from unspool.cli.commands.options import (
+    PLACE,
+    config_options,
+    data_options,
+    device_option,
+    setting_options,
+    task_options,
+)
+from unspool.cli.number_types import Finite, Whole
+
+
+@click.command()
+@click.argument("model", default="UGDGNN")
+@data_options
+@click.option(
+    "--preset",
+    type=click.Choice(["paper", "official", "default"]),
+    help="Where settings come from that are not said; paper where there is one.",
+)
+@setting_options
+@config_options
+@task_options
+@click.option("--seeds", default=1, show_default=True, type=Whole(1, 1000), help="How many runs.")
+@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Seeds count from here.")
+@click.option("--jobs", type=Whole(1), help="Seeds at once, a process each; one per core on small graphs when omitted.")
+@device_option
+@click.option(
+    "--threads",
+    type=Whole(1),
+    help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
+)
+@click.option("--out", default="out/train", show_default=True, type=PLACE, help="Where models and report go.")
+@click.option("--resume", is_flag=True, help="Continue runs that were cut off; finished seeds stay.")
+@click.option("--snapshot-every", default=10.0, show_default=True, type=Finite(0), help="Seconds between snapshots.")
+@click.option("--quiet", is_flag=True, help="Print nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: progress, seed, summary.")
+@click.option("--no-report", is_flag=True, help="Write no report.")
+def train(**options: Any) -> None:
+    """Train MODEL (UGDGNN when omitted) on a data set or on your own files, once per seed.
+
+    MODEL is a name that `unspool models` lists, or a class of your own as package.module:Class. Prints the test score, the
+    problem that the model solves, and where models and report are. Every seed has its own starting weights, and its own split where
+    splits are random. Ctrl-C keeps the best epoch so far; --resume continues a run that was cut off, to the same numbers.
+
+    \b
+    Examples:
+      unspool train
+      unspool train GPRGNN --dataset cora --data ~/data --seeds 10
+      unspool train my_models:Calm --setting depth=8 --lr 0.02
+      unspool train --edges friends.csv --features people.csv --label-column team
+      unspool train APPNP --edges e.csv --features x.csv --target-column price
+    """
+    from unspool.cli.data_options import DataOptions
+    from unspool.cli.train import RunOptions, run
+    from unspool.cli.train_options import TrainOptions
+    from unspool.device import device_for
+
+    data, how = DataOptions.taken_from(options), TrainOptions.taken_from(options)
+    options["device"] = device_for(options["device"])
+    run(how, data, RunOptions(**options, command=shlex.join(["unspool", *sys.argv[1:]])))

@@ -1,0 +1,172 @@
+"""From what was typed to a search space: models, lists of values, ranges, seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import nn
+
+from unspool import study
+from unspool.cli.commands.options import CONFIG, SHORT
+from unspool.cli.data_options import DataOptions
+from unspool.cli.errors import option
+from unspool.cli.train_options import USUAL, model_named, preset_named, split_pair, take_texts
+from unspool.errors import InputError
+from unspool.reproduce import paper_grid
+from unspool.settings import Setting, schema_of
+from unspool.settings.kinds import Nullable, Real, Whole
+from unspool.text import plain_number
+from unspool.train import TrainConfig
+
+_ELSEWHERE = {"seed": "--seeds and --first-seed", "seeds": "--seeds", "preset": "--preset", "model": "MODELS"}
+
+
+@dataclass(frozen=True)
+class SpaceOptions:
+    """What the user said about the space; values are text as they were typed."""
+
+    models: tuple[str, ...] = ()
+    seeds: int = 10
+    first_seed: int = 0
+    presets: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    loss: str | None = None
+    normalise_rows: bool | None = None
+    count: int | None = None
+    ranges: tuple[str, ...] = ()
+    draw: int = 0
+    paper_grid: bool = False
+    short: Mapping[str, str] | None = None
+    config: Mapping[str, str] | None = None
+
+    @staticmethod
+    def taken_from(options: dict[str, Any]) -> SpaceOptions:
+        """Take these options out of all options."""
+        short, config = take_texts(options, SHORT), take_texts(options, CONFIG)
+        mine = [f.name for f in fields(SpaceOptions) if f.name not in ("short", "config")]
+        return SpaceOptions(**{name: options.pop(name) for name in mine}, short=short, config=config)
+
+    def space(self, data: DataOptions) -> study.Space:
+        """The space that was asked for; what cannot be is refused in one sentence.
+
+        Example:
+            >>> print(SpaceOptions(("gcn",), seeds=3, settings=("dropout=0.2,0.5",)).space(DataOptions()))
+            GCN: 2 settings × 3 seeds
+        """
+        kinds = [model_named(name) for name in dict.fromkeys(self.models or (USUAL,))]
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        said = self._values(kinds)
+        spans = self._ranges(kinds, said)
+        self._check(said)
+        if self.paper_grid:
+            return _joined([paper_grid(kind, seed=seeds) for kind in kinds])
+        parts: list[study.Space] = []
+        for kind in kinds:
+            mine = {name: values for name, values in {**said, **spans}.items() if _takes(kind, name)}
+            presets = [preset_named(name, kind, data) for name in self.presets or (None,)]
+            if self.count is None:
+                parts.append(study.grid(kind, seed=seeds, preset=presets, **mine))
+            else:
+                parts.append(study.random(kind, count=self.count, seed=seeds, draw=self.draw, preset=presets, **mine))
+        return _joined(parts)
+
+    def _check(self, said: Mapping[str, list[Any]]) -> None:
+        if self.ranges and self.count is None:
+            raise ValueError("--range is drawn from at random; say how often with --random N, or give a list of values")
+        if self.paper_grid and (said or self.count is not None or self.presets):
+            raise ValueError(
+                "--paper-grid is the paper's grid as it stands; leave the settings out, or give lists of values"
+            )
+
+    def _values(self, kinds: list[type[nn.Module]]) -> dict[str, list[Any]]:
+        """Every setting that was said, with its values."""
+        short = [f"{name}={text}" for name, text in {**(self.short or {}), **(self.config or {})}.items()]
+        found: dict[str, list[Any]] = {}
+        for pair in (*short, *self.settings):
+            name, text = _pair("--setting", pair)
+            if name in found:
+                raise ValueError(
+                    f"--setting {pair}: {name} is said twice; give all its values in one list, {_list(name)}"
+                )
+            one = _setting(name, kinds)
+            found[name] = [one.parse(part.strip()) for part in text.split(",")]
+        return found
+
+    def _ranges(self, kinds: list[type[nn.Module]], said: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for pair in self.ranges:
+            name, text = _pair("--range", pair)
+            if name in said or name in found:
+                raise ValueError(f"--range {pair}: {name} is said twice; give one range, or one list")
+            try:
+                kind = _setting(name, kinds).kind
+            except InputError as problem:
+                raise ValueError(f"--range {pair}: {problem.sentence(option)}") from None
+            kind = kind.inner if isinstance(kind, Nullable) else kind
+            if not isinstance(kind, Real | Whole):
+                raise ValueError(f"--range {pair}: {name} is not a number; give a list with {_list(name)}")
+            if isinstance(kind, Whole) and ".." not in text:
+                raise ValueError(f"--range {pair}: {name} is a whole number; write --range {name}=LOW..HIGH")
+            found[name] = range_of(pair, text)
+        return found
+
+
+def _joined(parts: list[study.Space]) -> study.Space:
+    return sum(parts[1:], parts[0])
+
+
+def _pair(option: str, pair: str) -> tuple[str, str]:
+    name, text = split_pair(option, pair)
+    if name in _ELSEWHERE:
+        raise ValueError(f"{option} {pair}: {name} is said with {_ELSEWHERE[name]}")
+    return name, text
+
+
+def _list(name: str) -> str:
+    """How a list of values of a setting is typed."""
+    return f"{option(name)} V1,V2,..." if name in CONFIG else f"--setting {name}=V1,V2,..."
+
+
+def _takes(kind: type[nn.Module], name: str) -> bool:
+    return name in TrainConfig.schema or schema_of(kind).takes(name)
+
+
+def _setting(name: str, kinds: list[type[nn.Module]]) -> Setting:
+    """The setting of this name, of training or of the first model that has it."""
+    if name in TrainConfig.schema:
+        return TrainConfig.schema[name]
+    for kind in kinds:
+        if schema_of(kind).takes(name):
+            return schema_of(kind).of(name)
+    try:
+        return schema_of(kinds[0]).of(name)
+    except InputError as problem:
+        if len(kinds) == 1:
+            raise
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise InputError(name, problem.value, f"a setting of {names}", problem.hint, owner=problem.owner) from None
+
+
+def range_of(pair: str, text: str) -> Any:
+    """``LOW:HIGH``, ``LOW:HIGH:log`` or ``LOW..HIGH``, as the range that it means.
+
+    Example:
+        >>> print(range_of("lr=0.001:0.1:log", "0.001:0.1:log"), "/", range_of("depth=2..20", "2..20"))
+        0.001 to 0.1 by factors / 2 to 20 in whole numbers
+    """
+    whole = ".." in text
+    parts = text.split("..") if whole else text.split(":")
+    try:
+        ends = [(int if whole else float)(plain_number(part)) for part in parts[:2]]
+    except ValueError:
+        ends = []
+    if len(ends) != 2 or parts[2:] not in ([], [] if whole else ["log"]):
+        raise ValueError(f"--range {pair}: write LOW:HIGH, LOW:HIGH:log for factors, or LOW..HIGH for whole numbers")
+    if not ends[0] < ends[1] or (parts[2:] and ends[0] <= 0):
+        factors = "a low end above 0 for factors; for other ends leave :log out"
+        what = factors if parts[2:] and ends[0] <= 0 else "two finite ends, the lower one first"
+        raise ValueError(f"--range {pair}: expected {what}")
+    make: Any = study.integers if whole else study.log_uniform if parts[2:] else study.uniform
+    return make(*ends)

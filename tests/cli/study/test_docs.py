@@ -1,0 +1,31 @@
+"""Every command on the page about studies runs, in the order of the page."""
+
+import re
+import shlex
+from pathlib import Path
+
+from cli.people import ask, write_people
+
+PAGE = Path(__file__).parents[3] / "docs" / "studies.md"
+
+
+def short(words):
+    """The same command with few epochs: a page shows what people want, and a test has seconds."""
+    if words[:2] == ["study", "run"]:
+        less = ["--seconds", "0.5"] if "--paper-grid" in words else ["--epochs", "4", "--seeds", "2"]
+        return [*words, "--jobs", "1", *less]
+    return [*words, "--epochs", "4", "--no-report"] if words[0] == "train" else words
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(write_people(tmp_path))
+    held = [line.split(",")[:5] for line in Path("people.csv").read_text().splitlines()]  # id, a, b, c, team
+    Path("people.csv").write_text("".join(f"{','.join(cells)}\n" for cells in held))
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    lines = [line for block in blocks for line in block.splitlines() if line]
+    assert len(lines) > 15
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "unspool", line
+        ask(*short(words))
+    assert (tmp_path / "out" / "pictures" / "leaders.png").is_file()
