@@ -13,164 +13,148 @@ torch.Size([6, 6])
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unspool import algorithm, graph, objective, ops
-from unspool.algorithm import (
-    Accelerated,
-    Algorithm,
-    Chebyshev,
-    Exact,
-    GradientDescent,
-    InverseLipschitz,
-    Problem,
-    ProximalGradient,
-    minimise,
-)
-from unspool.errors import IncompatibleError
-from unspool.graph import Graph, Normalisation
-from unspool.objective import (
-    Activation,
-    Box,
-    Coefficient,
-    Diagonal,
-    EdgeSmoothness,
-    Fidelity,
-    Fixed,
-    Given,
-    Kind,
-    Learnable,
-    LowRank,
-    NonNegative,
-    Objective,
-    ProximableTerm,
-    Relaxed,
-    Ridge,
-    RowSparse,
-    RowSparseFidelity,
-    Schedule,
-    Smoothness,
-    SmoothTerm,
-    Sparse,
-    Stencil,
-    StencilTerm,
-    Symmetric,
-    Term,
-)
-from unspool.ops.convergence import ConvergenceWarning, SolveReport, solve_reports
-from unspool.ops.polynomial import Basis, propagate
-from unspool.unrolling import (
-    Checkpointed,
-    From,
-    HopNetwork,
-    Implicit,
-    Input,
-    Polynomial,
-    ReadBack,
-    Stored,
-    Trace,
-    Unrolled,
-    Zero,
-    read_back_hops,
-    unroll,
-)
+if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is imported when it is first used
+    from unspool import algorithm as algorithm
+    from unspool import datasets as datasets
+    from unspool import denoise as denoise
+    from unspool import estimator as estimator
+    from unspool import explain as explain
+    from unspool import graph as graph
+    from unspool import models as models
+    from unspool import nn as nn
+    from unspool import objective as objective
+    from unspool import ops as ops
+    from unspool import report as report
+    from unspool import reproduce as reproduce
+    from unspool import settings as settings
+    from unspool import spectral as spectral
+    from unspool import study as study
+    from unspool import testing as testing
+    from unspool import theory as theory
+    from unspool import train as train
+    from unspool import unrolling as unrolling
+    from unspool.algorithm import Accelerated as Accelerated
+    from unspool.algorithm import Algorithm as Algorithm
+    from unspool.algorithm import Chebyshev as Chebyshev
+    from unspool.algorithm import Exact as Exact
+    from unspool.algorithm import GradientDescent as GradientDescent
+    from unspool.algorithm import InverseLipschitz as InverseLipschitz
+    from unspool.algorithm import Problem as Problem
+    from unspool.algorithm import ProximalGradient as ProximalGradient
+    from unspool.algorithm import minimise as minimise
+    from unspool.errors import IncompatibleError as IncompatibleError
+    from unspool.errors import InputError as InputError
+    from unspool.estimator import GraphDenoiser as GraphDenoiser
+    from unspool.estimator import NodeClassifier as NodeClassifier
+    from unspool.estimator import NodeRegressor as NodeRegressor
+    from unspool.estimator import NodeSplit as NodeSplit
+    from unspool.graph import Graph as Graph
+    from unspool.graph import Normalisation as Normalisation
+    from unspool.models import load_pretrained as load
+    from unspool.models import save_pretrained as save
+    from unspool.objective import Activation as Activation
+    from unspool.objective import Box as Box
+    from unspool.objective import Coefficient as Coefficient
+    from unspool.objective import Diagonal as Diagonal
+    from unspool.objective import EdgeSmoothness as EdgeSmoothness
+    from unspool.objective import Fidelity as Fidelity
+    from unspool.objective import Fixed as Fixed
+    from unspool.objective import Given as Given
+    from unspool.objective import Kind as Kind
+    from unspool.objective import Learnable as Learnable
+    from unspool.objective import LowRank as LowRank
+    from unspool.objective import NonNegative as NonNegative
+    from unspool.objective import Objective as Objective
+    from unspool.objective import ProximableTerm as ProximableTerm
+    from unspool.objective import Relaxed as Relaxed
+    from unspool.objective import Ridge as Ridge
+    from unspool.objective import RowSparse as RowSparse
+    from unspool.objective import RowSparseFidelity as RowSparseFidelity
+    from unspool.objective import Schedule as Schedule
+    from unspool.objective import Smoothness as Smoothness
+    from unspool.objective import SmoothTerm as SmoothTerm
+    from unspool.objective import Sparse as Sparse
+    from unspool.objective import Stencil as Stencil
+    from unspool.objective import StencilTerm as StencilTerm
+    from unspool.objective import Symmetric as Symmetric
+    from unspool.objective import Term as Term
+    from unspool.ops.convergence import ConvergenceWarning as ConvergenceWarning
+    from unspool.ops.convergence import SolveReport as SolveReport
+    from unspool.ops.convergence import solve_reports as solve_reports
+    from unspool.ops.polynomial import Basis as Basis
+    from unspool.ops.polynomial import propagate as propagate
+    from unspool.settings import setting as setting
+    from unspool.unrolling import Checkpointed as Checkpointed
+    from unspool.unrolling import From as From
+    from unspool.unrolling import HopNetwork as HopNetwork
+    from unspool.unrolling import Implicit as Implicit
+    from unspool.unrolling import Input as Input
+    from unspool.unrolling import Polynomial as Polynomial
+    from unspool.unrolling import ReadBack as ReadBack
+    from unspool.unrolling import Stored as Stored
+    from unspool.unrolling import Trace as Trace
+    from unspool.unrolling import Unrolled as Unrolled
+    from unspool.unrolling import Zero as Zero
+    from unspool.unrolling import read_back_hops as read_back_hops
+    from unspool.unrolling import unroll as unroll
 
 __version__ = "0.1.0"
 
-#: Rooms that few programs enter: loaded when first named.
-_LATER = (
-    "datasets",
-    "denoise",
-    "estimator",
-    "explain",
-    "models",
-    "nn",
-    "report",
-    "reproduce",
-    "spectral",
-    "study",
-    "testing",
-    "theory",
-    "train",
-)
-#: Single things that live in such rooms.
-_WHERE = {
-    "load": ("models.folder", "load_trained"),
-    "NodeClassifier": ("estimator", "NodeClassifier"),
-    "NodeRegressor": ("estimator", "NodeRegressor"),
-    "GraphDenoiser": ("estimator", "GraphDenoiser"),
-    "NodeSplit": ("estimator", "NodeSplit"),
-}
+#: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
+_FROM = {
+    "": (
+        "algorithm", "datasets", "denoise", "estimator", "explain", "graph", "models", "nn", "objective", "ops", "report", "reproduce",
+        "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
+    ),
+    "algorithm": (
+        "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
+    ),
+    "errors": ("IncompatibleError", "InputError"),
+    "estimator": ("GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"),
+    "graph": ("Graph", "Normalisation"),
+    "models": ("load", "save"),
+    "objective": (
+        "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
+        "Stencil", "StencilTerm", "Symmetric", "Term",
+    ),
+    "ops.convergence": ("ConvergenceWarning", "SolveReport", "solve_reports"),
+    "ops.polynomial": ("Basis", "propagate"),
+    "settings": ("setting",),
+    "unrolling": (
+        "Checkpointed", "From", "HopNetwork", "Implicit", "Input", "Polynomial", "ReadBack", "Stored", "Trace", "Unrolled", "Zero",
+        "read_back_hops", "unroll",
+    ),
+}  # fmt: skip
+_WHERE = {name: package for package, names in _FROM.items() for name in names}
+#: Names that are others at home.
+_AT_HOME = {"load": "load_pretrained", "save": "save_pretrained"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'unspool' has no attribute {name!r}")
+    package = _WHERE[name]
+    if not package:
         return importlib.import_module(f"unspool.{name}")
-    if name in _WHERE:
-        room, thing = _WHERE[name]
-        return getattr(importlib.import_module(f"unspool.{room}"), thing)
-    raise AttributeError(f"module 'unspool' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"unspool.{package}"), _AT_HOME.get(name, name))
+    globals()[name] = found
+    return found
 
 
-__all__ = [
-    "Accelerated",
-    "Activation",
-    "Algorithm",
-    "Basis",
-    "Box",
-    "Chebyshev",
-    "Checkpointed",
-    "Coefficient",
-    "ConvergenceWarning",
-    "Diagonal",
-    "EdgeSmoothness",
-    "Exact",
-    "Fidelity",
-    "Fixed",
-    "From",
-    "Given",
-    "GradientDescent",
-    "Graph",
-    "HopNetwork",
-    "Implicit",
-    "IncompatibleError",
-    "Input",
-    "InverseLipschitz",
-    "Kind",
-    "Learnable",
-    "LowRank",
-    "NonNegative",
-    "Normalisation",
-    "Objective",
-    "Polynomial",
-    "Problem",
-    "ProximableTerm",
-    "ProximalGradient",
-    "ReadBack",
-    "Relaxed",
-    "Ridge",
-    "RowSparse",
-    "RowSparseFidelity",
-    "Schedule",
-    "SmoothTerm",
-    "Smoothness",
-    "SolveReport",
-    "Sparse",
-    "Stencil",
-    "StencilTerm",
-    "Stored",
-    "Symmetric",
-    "Term",
-    "Trace",
-    "Unrolled",
-    "Zero",
-    "algorithm",
-    "graph",
-    "minimise",
-    "objective",
-    "ops",
-    "propagate",
-    "read_back_hops",
-    "solve_reports",
-    "unroll",
+def __dir__() -> list[str]:
+    return sorted({*_WHERE, "__version__"})
+
+
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come through __getattr__
+    "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "ConvergenceWarning", "Diagonal", "EdgeSmoothness",
+    "Exact", "Fidelity", "Fixed", "From", "Given", "GradientDescent", "Graph", "GraphDenoiser", "HopNetwork", "Implicit", "IncompatibleError", "Input",
+    "InputError", "InverseLipschitz", "Kind", "Learnable", "LowRank", "NodeClassifier", "NodeRegressor", "NodeSplit", "NonNegative", "Normalisation",
+    "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient", "ReadBack", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity",
+    "Schedule", "SmoothTerm", "Smoothness", "SolveReport", "Sparse", "Stencil", "StencilTerm", "Stored", "Symmetric", "Term", "Trace", "Unrolled", "Zero",
+    "algorithm", "datasets", "denoise", "estimator", "explain", "graph", "load", "minimise", "models", "nn", "objective", "ops", "propagate",
+    "read_back_hops", "report", "reproduce", "save", "setting", "settings", "solve_reports", "spectral", "study", "testing", "theory", "train",
+    "unroll", "unrolling",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Text that came from files, made fit to be shown."""
+"""Text that came from files or was typed: numbers read alike everywhere, and nothing that steers a terminal."""
 
 from __future__ import annotations
 
@@ -26,3 +26,19 @@ def printable(text: str) -> str:
 
 def _plain(sign: str) -> bool:
     return sign in "\n\t" or (unicodedata.category(sign) not in _HIDDEN and sign not in _TURNING)
+
+
+def plain_number(text: str) -> str:
+    """A number as text, unless it is one for Python alone, which reads 10 in 1_0 and 3 in ٣.
+
+    Example:
+        >>> float(plain_number("1e-3"))
+        0.001
+        >>> int(plain_number("1_0"))
+        Traceback (most recent call last):
+            ...
+        ValueError: 1_0 is not a plain number
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text} is not a plain number")
+    return text

@@ -6,7 +6,7 @@ import pytest
 
 from browser.chromium import Tab, browser
 from unspool import datasets, theory
-from unspool.reproduce.page import Findings, page
+from unspool.reproduce.report_page import Findings, report_page
 from unspool.reproduce.results import read
 
 EXAMPLE = Path(__file__).parents[1] / "reproduce" / "example_results"
@@ -27,7 +27,7 @@ def tab(tmp_path_factory):
     certificates = [claim.certify(trials=1) for claim in theory.CLAIMS[:4]]
     found = Findings(read(EXAMPLE), certificates, datasets.table3(root="/nowhere", cache="/nowhere"), (), 1)
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(page(found).html(), encoding="utf-8")
+    file.write_text(report_page(found).html(), encoding="utf-8")
     with Tab() as opened:
         opened.seconds = opened.open(file)
         opened.file = file

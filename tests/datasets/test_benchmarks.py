@@ -13,7 +13,7 @@ from torch_geometric.transforms import NormalizeFeatures
 from unspool import datasets
 from unspool.datasets import splits
 from unspool.datasets.components import largest_component, sorted_edges
-from unspool.datasets.load import read_raw
+from unspool.datasets.named_sets import read_raw
 from unspool.datasets.places import find_folder
 from unspool.datasets.published import PUBLISHED
 from unspool.datasets.sources import SOURCES

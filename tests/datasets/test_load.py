@@ -17,7 +17,7 @@ import torch
 
 from unspool import datasets
 from unspool.datasets import contents, fetch, places, published, sources
-from unspool.datasets.load import EMBEDDED
+from unspool.datasets.named_sets import EMBEDDED
 
 
 def made(root, labels=40, value=1.0):

@@ -21,7 +21,7 @@ from unspool.cli.main import cli
 from unspool.datasets import splits
 from unspool.datasets.components import sorted_edges
 from unspool.datasets.features import to_numpy
-from unspool.datasets.load import read_raw
+from unspool.datasets.named_sets import read_raw
 from unspool.datasets.readers.pickled import unpickled
 from unspool.datasets.sources import SOURCES
 

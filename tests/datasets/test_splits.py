@@ -6,6 +6,7 @@ import torch
 
 from unspool import datasets
 from unspool.datasets import Split, splits
+from unspool.errors import InputError
 
 SEEDS = range(8)
 
@@ -150,8 +151,9 @@ def test_text_names_splits(text, same):
 
 @pytest.mark.parametrize("text", ["", "publik", "per-class:10", "random:1/2", "random:a/b/c", "public:3", "geom-gcn-0"])
 def test_text_that_names_no_split(text):
-    with pytest.raises(ValueError, match=f"^no split '{text}' for CiteSeer; choose one of public, per-class, "):
+    with pytest.raises(InputError, match=r"one of public, per-class, .* for CiteSeer") as refused:
         splits.by_name(datasets.load("citeseer"), text)
+    assert (refused.value.argument, refused.value.value) == ("split", text)
 
 
 BAD = [

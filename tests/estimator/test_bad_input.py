@@ -1,6 +1,7 @@
 """Wrong input: one sentence that names the culprit and the way out."""
 
 import importlib
+import pickle
 import sys
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 import unspool as us
 from unspool import models
 from unspool.estimator import GCV, SURE, GraphDenoiser, NodeClassifier, NodeRegressor
-from unspool.train import Select
+from unspool.train import Monitor
 
 GRAPH = us.graph.ring(6)
 X = np.arange(12.0).reshape(6, 2)
@@ -45,34 +46,73 @@ def test_what_classifiers_refuse_to_learn_from(case):
     assert "\n" not in str(caught.value)
 
 
+WRONG = {
+    "depth": ({"depth": 0}, "depth", 0, "a whole number from 1 to 10000"),
+    "epochs": ({"epochs": 0}, "epochs", 0, "a whole number of at least 1"),
+    "half an epoch": ({"epochs": 1.5}, "epochs", 1.5, "a whole number of at least 1"),
+    "rate": ({"lr": -1.0}, "lr", -1.0, "a finite number above 0"),
+    "decay": ({"weight_decay": -1.0}, "weight_decay", -1.0, "a number of at least 0, or one for each group of parameters"),
+    "patience": ({"patience": 0}, "patience", 0, "a whole number of at least 1"),
+    "monitor": ({"monitor": "best"}, "monitor", "best", "one of Monitor.VALID_LOSS, Monitor.VALID_SCORE, Monitor.LAST_EPOCH"),
+    "device": ({"device": "nowhere"}, "device", "nowhere", "a device that can be used here"),
+    "a choice": ({"masks": "once"}, "masks", "once", "one of Masks.ONCE, Masks.EACH_HOP"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", [NodeClassifier, NodeRegressor])
+@pytest.mark.parametrize("case", WRONG)
+def test_settings_that_do_not_fit(case, estimator):
+    settings, argument, value, expected = WRONG[case]
+    made = estimator(**settings)  # nothing is checked before fit
+    with pytest.raises(us.InputError) as caught:
+        made.fit(X, Y, graph=GRAPH)
+    assert (caught.value.argument, caught.value.value, caught.value.expected) == (argument, value, expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "argument", "owner", "hint"),
+    [
+        ({"depht": 3}, "depht", "UGDGNN", "did you mean depth?"),
+        ({"epoch": 3}, "epoch", "UGDGNN", "did you mean epochs?"),  # the estimator's own
+        ({"model": models.GCN, "teleport": 0.1}, "teleport", "GCN", None),
+        ({"model": "gcn", "teleport": 0.1}, "teleport", "GCN", None),
+    ],
+)
+def test_names_that_neither_model_nor_estimator_has(settings, argument, owner, hint):
+    with pytest.raises(us.InputError) as caught:
+        NodeClassifier(**settings).fit(X, Y, graph=GRAPH)
+    assert (caught.value.argument, caught.value.owner, caught.value.hint) == (argument, owner, hint)
+    known = [*getattr(models, owner).schema, "epochs", "lr", "valid_share"]
+    assert all(name in caught.value.expected for name in known)
+
+
 SETTINGS = {
-    "unknown": (
-        {"depht": 3},
-        "UGDGNN has no setting 'depht': it takes hidden, depth, .*NodeClassifier itself takes decay, ",
-    ),
-    "of another model": ({"model": models.GCN, "teleport": 0.1}, "GCN has no setting 'teleport'"),
     "instance": ({"model": models.GCN(2, 2)}, "model is a GCN already made: give the class GCN"),
-    "no class": ({"model": "gcn"}, "model='gcn': expected a class"),
-    "depth": ({"depth": 0}, "depth=0: expected a whole number of at least 1"),
-    "epochs": ({"epochs": 0}, "epochs=0"),
-    "half an epoch": ({"epochs": 1.5}, "epochs=1.5: expected a whole number"),
-    "rate": ({"rate": -1.0}, "rate=-1.0"),
-    "patience": ({"patience": 0}, "patience=0"),
+    "no class": ({"model": 3}, "model=3: expected a class"),
+    "a function": ({"model": models.GCN.build}, "expected a class"),
+    "no name": ({"model": "gcm"}, "model='gcm': expected the name of a model .*did you mean .*GCN"),
     "share": ({"valid_share": 1.0}, "valid_share=1.0: expected a number in \\[0, 1\\)"),
     "share of text": ({"valid_share": "half"}, "valid_share='half'"),
     "seed": ({"seed": -1}, "seed=-1"),
     "no seed": ({"seed": None}, "seed=None"),
-    "select": ({"select": "best"}, "select='best': expected one of Select.VALIDATION_LOSS"),
-    "device": ({"device": "nowhere"}, "the device 'nowhere' cannot be used here"),
 }
 
 
 @pytest.mark.parametrize("case", SETTINGS)
-def test_settings_that_do_not_fit(case):
+def test_models_shares_and_seeds_that_are_none(case):
     settings, sentence = SETTINGS[case]
-    clf = NodeClassifier(**settings)  # nothing is checked before fit
+    clf = NodeClassifier(**settings)
     with pytest.raises((ValueError, TypeError), match=sentence):
         clf.fit(X, Y, graph=GRAPH)
+
+
+def test_errors_of_a_search_in_other_processes_keep_their_words():
+    clf = NodeClassifier(epochs=1, depht=3)
+    try:
+        clf.fit(X, Y, graph=GRAPH)
+    except us.InputError as problem:
+        again = pickle.loads(pickle.dumps(problem))
+    assert str(again).startswith("depht: expected a setting of UGDGNN")
 
 
 def test_graphs_that_do_not_fit():
@@ -142,12 +182,15 @@ def test_targets_that_do_not_fit():
         reg.fit(X, NAN, graph=GRAPH)
     with pytest.raises(ValueError, match="y has 3 entries for 6 rows"):
         reg.fit(X, [1.0, 2.0, 3.0], graph=GRAPH)
-    assert reg.set_params(select=Select.LAST).fit(X, X[:, 0], graph=GRAPH).predict().shape == (6,)
+    assert reg.set_params(monitor=Monitor.LAST_EPOCH).fit(X, X[:, 0], graph=GRAPH).predict().shape == (6,)
 
 
 def test_what_denoisers_refuse():
-    with pytest.raises(ValueError, match="weight=0: expected a number in \\(0, 1\\], SURE\\(\\) or GCV\\(\\)"):
-        GraphDenoiser(0).fit(X, graph=GRAPH)
+    for weight in (0, 1.5, -0.1, "half", np.nan):
+        with pytest.raises(us.InputError) as caught:
+            GraphDenoiser(weight).fit(X, graph=GRAPH)
+        assert (caught.value.argument, caught.value.value) == ("weight", weight)
+        assert "a number in (0, 1]" in caught.value.expected
     with pytest.raises(ValueError, match="weight and objective are both given"):
         GraphDenoiser(0.5, objective=us.Fidelity(1.0)).fit(X, graph=GRAPH)
     with pytest.raises(TypeError, match="is no objective"):

@@ -15,7 +15,7 @@ from unspool.datasets.features import read_features, row_normalise
 from unspool.estimator import NodeClassifier, NodeRegressor
 from unspool.estimator.holdout import hold_out
 from unspool.ops.features import SparseFeatures
-from unspool.train.fit import Diverged
+from unspool.train.fitting import Diverged
 
 QUICK = {"epochs": 25, "hidden": 8, "seed": 3}
 
@@ -26,13 +26,13 @@ def quick(**more):
 
 def test_fit_is_the_training_of_the_package(data, x, partly):
     valid = np.flatnonzero(partly >= 0)[::4]
-    clf = quick(decay=1e-3, patience=None).fit(x, partly, graph=data.graph, valid=valid)
+    clf = quick(weight_decay=1e-3, patience=None).fit(x, partly, graph=data.graph, valid=valid)
     torch.manual_seed(3)
     model = models.APPNP(8, 3, hidden=8)
     learnt = np.setdiff1d(np.flatnonzero(partly >= 0), valid)
     ids = [torch.as_tensor(i) for i in (learnt, valid, valid[:0])]
     task = train.Task(data.features, data.graph, data.labels, *ids)
-    run = train.fit(model, task, train.Plan(rate=0.01, decay=1e-3, epochs=25))
+    run = train.fit(model, task, train.TrainConfig(lr=0.01, weight_decay=1e-3, epochs=25))
     assert run.history[-1].train_loss == clf.run_.history[-1].train_loss
     wanted = model(data.features, data.graph).detach().double().softmax(-1).numpy()
     assert np.array_equal(clf.predict_proba(), wanted)
@@ -153,7 +153,7 @@ def test_the_held_back_share_is_stratified_and_not_learnt_from(data, x, partly, 
 
 
 def test_without_a_share_all_labels_are_learnt_from_and_the_last_epoch_counts(data, x, partly):
-    clf = quick(valid_share=0, rate=0.5, patience=2).fit(x, partly, graph=data.graph)
+    clf = quick(valid_share=0, lr=0.5, patience=2).fit(x, partly, graph=data.graph)
     losses = [epoch.valid_loss for epoch in clf.run_.history]
     assert np.argmin(losses) + 1 < 25  # there was a better epoch, but nobody to tell
     assert clf.run_.best.epoch == clf.n_iter_ == 25
@@ -198,9 +198,18 @@ def test_a_model_of_ones_own(data, x, partly):
                 x = graph @ x
             return self.linear(x)
 
-    assert NodeClassifier(Hops, hops=2, epochs=60, rate=0.1).fit(x, partly, graph=data.graph).score(x, partly) > 0.7
-    with pytest.raises(TypeError, match="Hops needs the setting 'hops'"):
+    assert NodeClassifier(Hops, hops=2, epochs=60, lr=0.1).fit(x, partly, graph=data.graph).score(x, partly) > 0.7
+    with pytest.raises(us.InputError) as caught:
         NodeClassifier(Hops).fit(x, partly, graph=data.graph)
+    assert (caught.value.argument, caught.value.owner) == ("hops", "Hops")
+
+
+def test_a_model_by_its_name_is_the_model(data, x, partly):
+    wanted = quick().fit(x, partly, graph=data.graph).predict_proba()
+    for name in ("APPNP", "appnp", "unspool.models:APPNP"):
+        clf = NodeClassifier(name, **QUICK).fit(x, partly, graph=data.graph)
+        assert np.array_equal(clf.predict_proba(), wanted)
+        assert clf.get_params()["model"] == name
 
 
 def test_fitted_estimators_are_pickled_whole(data, x, partly):
@@ -213,7 +222,7 @@ def test_fitted_estimators_are_pickled_whole(data, x, partly):
 def test_a_fit_that_fails_leaves_no_mixture(data, x, partly):
     clf = quick().fit(x, partly, graph=data.graph)
     with pytest.raises(Diverged, match="learning rate 1e\\+30 is probably too large"):
-        clf.set_params(rate=1e30).fit(x, partly % 2, graph=data.graph)
+        clf.set_params(lr=1e30).fit(x, partly % 2, graph=data.graph)
     with pytest.raises(NotFittedError):
         clf.predict()
 
@@ -221,9 +230,9 @@ def test_a_fit_that_fails_leaves_no_mixture(data, x, partly):
 def test_an_interrupted_fit_keeps_its_weights_and_stops_a_search(data, x, partly, monkeypatch):
     from unspool.estimator import node
 
-    def cut(model, task, plan):
-        run = train.fit(model, task, plan)
-        return train.Run(run.best, run.history, "interrupted", run.seconds)
+    def cut(model, task, config):
+        run = train.fit(model, task, config)
+        return train.Run(run.best, run.history, train.Ending.INTERRUPTED, run.seconds)
 
     monkeypatch.setattr(node, "fit", cut)
     clf = quick()

@@ -23,9 +23,9 @@ def test_settings_are_parameters(kind):
     params = clf.get_params()
     assert (params["depth"], params["epochs"], params["teleport"], params["model"]) == (3, 7, 0.2, models.GPRGNN)
     assert "hidden" not in params  # the model's own default stays the model's
-    assert clf.set_params(depth=5, rate=0.5, hidden=9) is clf
-    assert clf.get_params() == {**params, "depth": 5, "rate": 0.5, "hidden": 9}
-    assert clf.rate == 0.5
+    assert clf.set_params(depth=5, lr=0.5, hidden=9) is clf
+    assert clf.get_params() == {**params, "depth": 5, "lr": 0.5, "hidden": 9}
+    assert clf.lr == 0.5
     made = clone(clf)
     assert made is not clf
     assert made.get_params() == clf.get_params()
@@ -84,14 +84,14 @@ def test_a_grid_search_does_what_a_loop_does(data, x, partly):
     clf = NodeClassifier(models.APPNP, epochs=8, hidden=8, features=x, graph=data.graph)
     nodes = np.arange(90)
     folds = NodeSplit(2, seed=1)
-    grid = {"depth": [1, 4], "dropout": [0.0, 0.5], "rate": [0.02]}
+    grid = {"depth": [1, 4], "dropout": [0.0, 0.5], "lr": [0.02]}
     search = GridSearchCV(clf, grid, cv=folds).fit(nodes, partly)
     found = {}
     for depth in grid["depth"]:
         for dropout in grid["dropout"]:
             scores = []
             for train, test in folds.split(nodes, partly):
-                one = NodeClassifier(models.APPNP, epochs=8, hidden=8, depth=depth, dropout=dropout, rate=0.02)
+                one = NodeClassifier(models.APPNP, epochs=8, hidden=8, depth=depth, dropout=dropout, lr=0.02)
                 y = np.full(90, -1)
                 y[train] = partly[train]
                 one.fit(x, y, graph=data.graph)

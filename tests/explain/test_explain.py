@@ -201,9 +201,15 @@ def test_numbers_stand_for_places_where_names_are_words():
 
 def test_what_does_not_fit_is_refused():
     model, graph, x = build("APPNP"), us.testing.small_graph(), signal(12)
-    with pytest.raises(ValueError, match="explained class itself"):
+    with pytest.raises(us.InputError) as caught:
         explain(model, x, graph, 0, target=1, against=1)
-    with pytest.raises(ValueError, match="against=7: outputs are counted from 0 to 2"):
+    assert (caught.value.argument, caught.value.value) == ("against", 1)
+    single = us.models.SGC(6, 1).double()
+    for given in ({"against": 0}, {"target": 1}):
+        with pytest.raises(us.InputError) as caught:
+            explain(single, x, graph, 0, **given)
+        assert caught.value.argument == next(iter(given))
+    with pytest.raises(ValueError, match="against=7: expected the number of an output, counted from 0 to 2"):
         explain(model, x, graph, 0, against=7)
     with pytest.raises(ValueError, match="2 names of classes for a model with 3 outputs"):
         explain(model, x, graph, 0, classes=("a", "b"))

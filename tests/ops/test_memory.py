@@ -7,7 +7,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 import unspool as us
-from unspool.ops import recurrence
+from unspool.ops import column_pieces
 
 KINDS = {"numbers": (), "diagonals": (4,), "matrices": (4, 3)}
 
@@ -83,8 +83,8 @@ def test_nothing_of_the_callers_is_overwritten(basis, kind, degree):
 @pytest.mark.parametrize("columns", [1, 8, 9, 40, 77])
 @pytest.mark.parametrize("block", [1, 3, 5, 13])
 def test_pieces_cover_all_columns_in_whole_blocks(monkeypatch, columns, block):
-    monkeypatch.setattr(recurrence, "cache_bytes", lambda: 100 * 9)
-    pieces = recurrence.cache_pieces(signal(9, 1), columns * block, whole_blocks=True, block=block)
+    monkeypatch.setattr(column_pieces, "cache_bytes", lambda: 100 * 9)
+    pieces = column_pieces.cache_pieces(signal(9, 1), columns * block, whole_blocks=True, block=block)
     covered = [i for piece in pieces for i in range(piece.start, piece.stop)]
     assert covered == list(range(columns * block))
     assert all(edge % block == 0 for piece in pieces for edge in (piece.start, piece.stop))

@@ -5,7 +5,7 @@ import torch
 from torch.func import grad, vmap
 
 import unspool as us
-from unspool.ops import recurrence
+from unspool.ops import column_pieces
 from unspool.ops.operator import Operator
 
 NODES = 7
@@ -187,7 +187,7 @@ WHERE_CUT = ["eager", "leading dims", "vmap", "vmap(grad)", "compile(vmap)", "do
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("basis", BASES)
 def test_the_law_holds_for_pieces(monkeypatch, basis, kind, features, out, name):
-    monkeypatch.setattr(recurrence, "cache_bytes", lambda: 100 * NODES)  # at most eight columns at a time
+    monkeypatch.setattr(column_pieces, "cache_bytes", lambda: 100 * NODES)  # at most eight columns at a time
     dims, transform = (TRANSFORMS | SECOND)[name]
     loss, dense_loss = losses(basis)
     x, hops = inputs((features, out)[: len(KINDS[kind])], 3, dims, trials=5, features=features)

@@ -1,11 +1,14 @@
 """One run, all doors: the same files or tensors, settings, split and seed give the same numbers wherever one comes in.
 
-The doors are ``unspool train``, ``unspool study run``, ``study.run``, ``train.run_seed`` on ``datasets.from_files``, and the
-estimators on plain arrays.
+The doors are ``unspool train``, ``unspool study run``, ``study.run``, ``train.train_trial``, ``train.repeat``, and the estimators on plain
+arrays; all are compared with ``train.fit`` on a task that is put together by hand.
 """
 
 import csv
-from dataclasses import dataclass
+import importlib.util
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +17,14 @@ from click.testing import CliRunner
 from unspool import datasets, models, study, train
 from unspool.cli.main import cli
 from unspool.estimator import NodeClassifier, NodeRegressor
-from unspool.models.folder import load_folder
+from unspool.models.pretrained import load_with_card
 from unspool.study import Study
+from unspool.train import Monitor, TaskKind, TrainConfig, Trial, TrialLoader
 
 pytestmark = pytest.mark.filterwarnings("ignore::unspool.graph.EdgeDirectionWarning")
 
+ROOT = Path(__file__).parents[2]
 NODES = 72
-EPOCHS = 25
 TEAMS = ("blue", "green", "red")
 #: Where arithmetic is the same, so are the bits; a stack of trials rounds differently.
 EXACT, STACKED = 1e-9, 2e-4
@@ -63,29 +67,48 @@ def folder(tmp_path_factory):
     part = np.array(["train", "valid", "test"])[chance.permutation(NODES) % 3]
     (place / "friends.csv").write_text("\n".join(edges) + "\n")
     rows = [
-        f"p{i},{','.join(f'{v:.4f}' for v in x[i])},{TEAMS[team[i]]},{price[i]:.2f},{part[i]}" for i in range(NODES)
+        f"p{i},{','.join(f'{v:.4f}' for v in x[i])},{TEAMS[team[i]]},{price[i]:.2f},{part[i]},{'yes' if team[i] else 'no'}"
+        for i in range(NODES)
     ]
-    (place / "people.csv").write_text("\n".join(["id,a,b,c,team,price,part", *rows]) + "\n")
+    (place / "people.csv").write_text("\n".join(["id,a,b,c,team,price,part,vip", *rows]) + "\n")
     return place
 
 
+#: The columns that each kind learns from, and the options that say more.
+COLUMNS = {
+    TaskKind.CLASSES: {"label_column": "team"}, TaskKind.BINARY: {"label_column": "vip"}, TaskKind.LINKS: {},
+    TaskKind.NUMBERS: {"target_columns": ["price"]}, TaskKind.RANKING: {"target_columns": ["price"]},
+}  # fmt: skip
+#: What is seen from the data, and need not be said.
+SEEN = (TaskKind.CLASSES, TaskKind.NUMBERS)
+
+
 @dataclass(frozen=True)
-class Wish:
+class Case:
     """A run that can be had at every door."""
 
-    kind: str = "classes"
+    kind: TaskKind = TaskKind.CLASSES
     model: type = models.UGDGNN
     seed: int = 0
-    decay: float | None = None
     drawn: bool = False
     settings: tuple = (("depth", 3), ("hidden", 8), ("dropout", 0.3))
-    stops: bool = False
+    said: dict = field(default_factory=dict)
+
+    @property
+    def config(self):
+        """What is said about training, and nothing else."""
+        return {"epochs": 25, **self.said}
+
+    @property
+    def trial(self):
+        """The same for Python."""
+        return Trial(self.model, dict(self.settings), TrainConfig(**self.config), self.seed)
 
     @property
     def columns(self):
         """What is read from the tables."""
-        what = {"label_column": "team"} if self.kind == "classes" else {"target_columns": ["price"]}
-        return {"feature_columns": ["a", "b", "c"], **what, **({} if self.drawn else {"split_column": "part"})}
+        split = {} if self.drawn or self.kind is TaskKind.LINKS else {"split_column": "part"}
+        return {"feature_columns": ["a", "b", "c"], **COLUMNS[self.kind], **split}
 
     def typed(self, folder):
         """The same as options."""
@@ -93,73 +116,83 @@ class Wish:
         for name, value in self.columns.items():
             for one in value if isinstance(value, list) else [value]:
                 said += [f"--{name.removesuffix('s').replace('_', '-')}", one]
-        said += [part for name, value in self.settings for part in ("--set", f"{name}={value}")]
-        said += ["--epochs", EPOCHS, "--seeds", 1, "--first-seed", self.seed, "--device", "cpu", "--quiet"]
-        return [*map(str, said), *([] if self.decay is None else ["--decay", str(self.decay)])]
+        said += [part for name, value in self.settings for part in ("--setting", f"{name}={value}")]
+        for name, value in self.config.items():
+            said += [f"--{name.replace('_', '-')}", TrainConfig.schema[name].shown(value)]
+        said += [] if self.kind in SEEN else ["--loss", self.kind.value]
+        return [*map(str, said), "--seeds", "1", "--first-seed", str(self.seed), "--device", "cpu", "--quiet"]
 
-    @property
-    def plan(self):
-        """What is said about the plan, and nothing else."""
-        return {"epochs": EPOCHS, **({} if self.decay is None else {"decay": self.decay})}
+    def read(self, folder):
+        """The data through the library."""
+        return datasets.from_files(folder / "friends.csv", folder / "people.csv", **self.columns)
+
+    def loader(self, folder):
+        """The data for trials."""
+        return TrialLoader(self.read(folder), kind=None if self.kind in SEEN else self.kind)
 
 
 # -- the doors ---------------------------------------------------------------------------------------------------------
 
 
-def through_train(wish, folder, out):
+def through_fit(case, folder, out=None):
+    """``datasets.from_files``, a task and a model by hand, ``train.fit``."""
+    data = case.read(folder)
+    if case.kind is TaskKind.LINKS:
+        task, outputs = train.link_task(data, seed=case.seed), 64
+    else:
+        data = data.with_split(datasets.splits.repetition(data, case.seed))
+        losses = {TaskKind.BINARY: train.Binary, TaskKind.RANKING: train.Ranking}
+        task = train.Task.of(data, losses[case.kind]() if case.kind in losses else None)
+        outputs = 3 if case.kind is TaskKind.CLASSES else 1
+    with train.seeded(case.seed):
+        model = case.model(data.features.shape[1], outputs, **dict(case.settings))
+        run = train.fit(model, task, TrainConfig(**case.config))
+    return _of_run(run)
+
+
+def through_train(case, folder, out):
     """``unspool train``."""
-    _type(["train", wish.model.__name__, *wish.typed(folder), "--no-report", "--out", str(out)])
-    place = out / f"seed{wish.seed}"
-    held = load_folder(place)[1]["metrics"]
-    return _of_metrics(held)
+    _type(["train", case.model.__name__, *case.typed(folder), "--no-report", "--out", out])
+    return _of(load_with_card(out / f"seed{case.seed}")[1]["metrics"])
 
 
-def through_study_run(wish, folder, out):
+def through_study_run(case, folder, out):
     """``unspool study run``."""
-    _type(["study", "run", wish.model.__name__, *wish.typed(folder), "--out", str(out / "study.db")])
+    _type(["study", "run", case.model.__name__, *case.typed(folder), "--out", out / "study.db"])
     (row,) = Study.open(out / "study.db").rows
-    return _of_metrics(vars(row.result))
+    return _of(vars(row.result))
 
 
-def through_study(wish, folder, out):
-    """``study.run`` in Python, beside other seeds: the trials are stacked."""
-    seeds = [wish.seed, wish.seed + 1, wish.seed + 2]
-    space = study.grid(wish.model, seed=seeds, preset="default", **dict(wish.settings), **wish.plan)
-    rows = study.run(space, _read(wish, folder), device="cpu").rows
-    return _of_metrics(vars(next(row.result for row in rows if row.described["seed"] == wish.seed)))
+def through_study(case, folder, out):
+    """``study.run`` in Python, beside other seeds: the trials are stacked where they can be."""
+    seeds = [case.seed, case.seed + 1, case.seed + 2]
+    space = study.grid(case.model, seed=seeds, **dict(case.settings), **case.config)
+    rows = study.run(space, case.loader(folder)).rows
+    return _of(vars(next(row.result for row in rows if row.trial["seed"] == case.seed)))
 
 
-def through_fit(wish, folder, out):
-    """``datasets.from_files``, ``train.Task`` and ``train.run_seed``."""
-    data = _read(wish, folder)
-    data = data.with_split(datasets.splits.repetition(data, wish.seed))
-    outputs = len(data.classes) if data.targets is None else data.targets.shape[1]
-    build = lambda: wish.model(data.features.shape[1], outputs, **dict(wish.settings))  # noqa: E731
-    _, run = train.run_seed(build, wish.seed, train.Task.of(data), train.Plan(**wish.plan))
-    return _of_metrics({**vars(run.best), "epochs": len(run.history)})
+def through_trial(case, folder, out):
+    """``train.train_trial``."""
+    return _of_run(train.train_trial(case.trial, case.loader(folder))[1])
 
 
-def through_preset(wish, folder, out):
-    """The preset ``default`` in Python, and ``train.repeat``."""
-    data = _read(wish, folder)
-    data = data.with_split(datasets.splits.repetition(data, wish.seed))
-    how = models.preset(wish.model, "own data", "default")
-    outputs = len(data.classes) if data.targets is None else data.targets.shape[1]
-    build = lambda: how.build(data.features.shape[1], outputs, **dict(wish.settings))  # noqa: E731
-    runs = train.repeat(build, train.Task.of(data), how.plan(**wish.plan), seeds=[wish.seed])
-    return _of_metrics({**vars(runs.runs[0].best), "epochs": len(runs.runs[0].history)})
+def through_repeat(case, folder, out):
+    """The preset ``DEFAULT`` in Python, and ``train.repeat``."""
+    start = train.DEFAULT.trial(case.model, "own data")
+    trial = Trial(start.model, {**start.settings, **dict(case.settings)}, start.config.replace(**case.config))
+    return _of_run(train.repeat(trial, case.loader(folder), seeds=[case.seed]).runs[0])
 
 
-def through_estimator(wish, folder, out):
+def through_estimator(case, folder, out):
     """``NodeClassifier`` and ``NodeRegressor`` on arrays that were read by hand."""
     with (folder / "people.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     with (folder / "friends.csv").open(newline="") as file:
         friends = np.array([[int(r["source"][1:]), int(r["target"][1:])] for r in csv.DictReader(file)]).T
     x = np.array([[float(row[c]) for c in "abc"] for row in rows], dtype=np.float32)
-    split = datasets.splits.repetition(_read(wish, folder), wish.seed)
+    split = datasets.splits.repetition(case.read(folder), case.seed)
     seen = np.concatenate([split.train.numpy(), split.valid.numpy()])
-    if wish.kind == "classes":
+    if case.kind is TaskKind.CLASSES:
         y = np.array([row["team"] for row in rows], dtype=object)
         known = np.full(NODES, None, dtype=object)
         make = NodeClassifier
@@ -168,19 +201,19 @@ def through_estimator(wish, folder, out):
         known = np.full(NODES, np.nan)
         make = NodeRegressor
     known[seen] = y[seen]
-    said = {**dict(wish.settings), **wish.plan, "seed": wish.seed, "device": "cpu"}
-    made = make(wish.model, **said).fit(x, known, graph=friends, valid=split.valid.numpy())
-    test = split.test.numpy()
-    found = made.predict()
-    score = np.mean(found[test] == y[test]) if wish.kind == "classes" else _r2(y[test], found[test])
-    return _of_metrics({**vars(made.run_.best), "epochs": len(made.run_.history), "test_score": score})
+    said = {**dict(case.settings), **case.config, "seed": case.seed, "device": "cpu"}
+    made = make(case.model, **said).fit(x, known, graph=friends, valid=split.valid.numpy())
+    test, found = split.test.numpy(), made.predict()
+    score = np.mean(found[test] == y[test]) if case.kind is TaskKind.CLASSES else _r2(y[test], found[test])
+    return _of({**vars(made.run_.best), "epochs": len(made.run_.history), "test_score": score})
 
 
 DOORS = {
     "unspool train": (through_train, EXACT),
     "unspool study run": (through_study_run, STACKED),
     "study.run": (through_study, STACKED),
-    "train.repeat": (through_preset, EXACT),
+    "train.train_trial": (through_trial, EXACT),
+    "train.repeat": (through_repeat, EXACT),
     "estimator": (through_estimator, STACKED),  # the score is counted by hand
 }
 
@@ -190,43 +223,99 @@ def _type(arguments):
     assert done.exit_code == 0, f"{done.output}\n{done.exception!r}"
 
 
-def _read(wish, folder):
-    return datasets.from_files(folder / "friends.csv", folder / "people.csv", **wish.columns)
-
-
 def _r2(truth, found):
     return 1 - np.sum((truth - found) ** 2) / np.sum((truth - truth.mean()) ** 2)
 
 
-def _of_metrics(held):
+def _of_run(run):
+    return _of({**vars(run.best), "epochs": len(run.history)})
+
+
+def _of(held):
     return Ended(**{name: held[name] for name in Ended.__dataclass_fields__})
 
 
 # -- the law -----------------------------------------------------------------------------------------------------------
 
-WISHES = {
-    "classes": Wish(),
-    "classes, decay said": Wish(decay=0.05),
-    "classes, learnt hops": Wish(model=models.GPRGNN, decay=0.05, settings=(("depth", 3), ("dropout", 0.0))),
-    "classes, fixed hops": Wish(model=models.APPNP, settings=(("depth", 4), ("hidden", 8))),
-    "classes, drawn split": Wish(drawn=True, seed=2),
-    "numbers": Wish(kind="numbers"),
-    "numbers, decay said": Wish(kind="numbers", decay=0.05),
-    "numbers, drawn split": Wish(kind="numbers", drawn=True, seed=2),
+_GROUPS = {"first": 0.05, "linear": 0.001}
+CASES = {
+    "classes": Case(),
+    "classes, decay said": Case(said={"weight_decay": 0.05}),
+    "classes, decay by group": Case(said={"weight_decay": _GROUPS, "lr": 0.03}),
+    "classes, learnt hops": Case(
+        model=models.GPRGNN, said={"weight_decay": 0.05}, settings=(("depth", 3), ("dropout", 0.0))
+    ),
+    "classes, fixed hops": Case(model=models.APPNP, settings=(("depth", 4), ("hidden", 8))),
+    "classes, drawn split": Case(drawn=True, seed=2),
+    "classes, stopped by the score": Case(said={"epochs": 60, "patience": 4, "monitor": Monitor.VALID_SCORE}),
+    "classes, the last epoch": Case(model=models.GCN, said={"monitor": Monitor.LAST_EPOCH}),
+    "numbers": Case(kind=TaskKind.NUMBERS),
+    "numbers, decay said": Case(kind=TaskKind.NUMBERS, said={"weight_decay": 0.05}),
+    "numbers, drawn split": Case(kind=TaskKind.NUMBERS, drawn=True, seed=2),
+    "binary": Case(kind=TaskKind.BINARY),
+    "binary, drawn split": Case(kind=TaskKind.BINARY, drawn=True, seed=2, model=models.APPNP),
+    "ranking": Case(kind=TaskKind.RANKING),
+    "links": Case(kind=TaskKind.LINKS),
+    "links, another seed": Case(kind=TaskKind.LINKS, seed=2, model=models.APPNP, said={"weight_decay": 0.05}),
 }
-
-
-@pytest.fixture(scope="module", params=WISHES)
-def wish(request):
-    return WISHES[request.param]
+#: Estimators predict classes and numbers.
+PAIRS = [(case, door) for case in CASES for door in DOORS if door != "estimator" or CASES[case].kind in SEEN]
 
 
 @pytest.fixture(scope="module")
-def expected(wish, folder):
-    return through_fit(wish, folder, None)
+def expected(folder):
+    """The run of a case, put together by hand, once."""
+    kept = {}
+
+    def find(name):
+        if name not in kept:
+            kept[name] = through_fit(CASES[name], folder)
+        return kept[name]
+
+    return find
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_the_same_run_gives_the_same_numbers_at_every_door(door, wish, expected, folder, tmp_path):
+@pytest.mark.parametrize(("name", "door"), PAIRS)
+def test_the_same_run_gives_the_same_numbers_at_every_door(name, door, expected, folder, tmp_path):
     go, tolerance = DOORS[door]
-    go(wish, folder, tmp_path).near(expected, tolerance)
+    go(CASES[name], folder, tmp_path).near(expected(name), tolerance)
+
+
+def test_the_cases_differ(expected):
+    """What is said is heard: no two cases have the same course."""
+    found = [expected(name) for name in CASES]
+    assert len({(one.train_loss, one.valid_loss) for one in found}) == len(CASES)
+    assert expected("classes, stopped by the score").epochs < 60
+    assert expected("classes, the last epoch").epoch == 25
+
+
+# -- the numbers of another day ----------------------------------------------------------------------------------------
+
+
+def tool():
+    place = importlib.util.spec_from_file_location("door_table", ROOT / "tools" / "door_table.py")
+    made = importlib.util.module_from_spec(place)
+    place.loader.exec_module(made)
+    return made
+
+
+@pytest.mark.long
+def test_numbers_are_those_of_before(tmp_path):
+    """Forty-four runs, written by the code of before the settings were declared once."""
+    made = tool()
+    before = json.loads((ROOT / "tests" / "package" / "doors.json").read_text(encoding="utf-8"))
+    now = list(made.table(tmp_path))
+    other, far, where = made.differences(before, now)
+    assert len(now) == len(before) == 44
+    assert other == []
+    assert far < 1e-5, where
+
+
+def test_differences_are_seen():
+    made = tool()
+    row = {"door": "a", "data": "b", "model": "c", "seed": 0, "epoch": 3, **dict.fromkeys(made.NUMBERS[1:], 2.0)}
+    assert made.differences([row], [row]) == ([], 0.0, "none")
+    assert made.differences([row], [{**row, "epoch": 4}])[0] == ["a, b, c, 0: epoch 4 instead of 3"]
+    assert made.differences([row], [{**row, "seed": 1}])[0] != []
+    assert made.differences([row], [{**row, "valid_loss": 2.1}])[1:] == (pytest.approx(0.05), "a, b, c, 0: valid_loss")
+    assert not made.differences([row], [{**row, "valid_loss": float("nan")}])[1] < 1

@@ -63,6 +63,7 @@ CASES = {
     "UGDGNN-hidden-each-hop": (models.UGDGNN, {**_EACH, "channels": models.Channels.HIDDEN}),
     "UGDGNN-chebyshev-each-hop": (models.UGDGNN, {**_EACH, "basis": us.Basis.CHEBYSHEV}),
     "MLP": (models.MLP, _FLAT),
+    "MLP-no-bias": (models.MLP, {**_FLAT, "bias": False}),
 }
 
 

@@ -9,7 +9,7 @@ import unspool as us
 from unspool import IncompatibleError
 from unspool.spectral import Follow, dirichlet, dirichlet_energy, energy, polynomials
 
-ROOM = importlib.import_module("unspool.spectral.energy")
+ROOM = importlib.import_module("unspool.spectral.energies")
 
 
 def smooth(weight):

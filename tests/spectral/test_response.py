@@ -303,6 +303,6 @@ def test_measuring_has_limits(monkeypatch, graph, x):
         measure(net, graph, features=8, probes=4)
     with pytest.raises(TypeError, match="must map"):
         measure(lambda x, graph: x.sum(), graph)
-    monkeypatch.setattr(importlib.import_module("unspool.spectral.measure"), "LARGEST_MEASURED", 10)
+    monkeypatch.setattr(importlib.import_module("unspool.spectral.measuring"), "LARGEST_MEASURED", 10)
     with pytest.raises(IncompatibleError, match=r"12 nodes \(limit 10\); measure on a smaller graph or on a sample"):
         response(net, graph)

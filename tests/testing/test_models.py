@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 import unspool as us
+from unspool.settings import REQUIRED
 
 MODELS = [m for m in us.models.MODELS if m is not us.models.MLP]
 
@@ -97,11 +98,12 @@ class SmoothTotalVariation(us.SmoothTerm):
 
 
 class Edgewise(us.models.Model):
-    def __init__(self, in_features, out_features, term, depth=3):
-        super().__init__(in_features, out_features, depth=depth)
-        self.p_pre = us.nn.Linear(in_features, out_features)
-        self.propagation = us.unroll(us.Fidelity(0.5) + term, us.GradientDescent(), depth)
-        self.p_pos = nn.Identity()
+    term: Any = us.setting(REQUIRED, "what is added to the fidelity", of=object)
+    depth: int = us.setting(3, "number of layers", at_least=1)
+
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        self.propagation = us.unroll(us.Fidelity(0.5) + self.term, us.GradientDescent(), self.depth)
 
 
 TERMS = {
@@ -112,7 +114,7 @@ TERMS = {
 
 @pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 def test_models_that_look_at_the_incidence_matrix_keep_the_laws(term):
-    us.testing.check_model(lambda: Edgewise(4, 3, term), features=4)
+    us.testing.check_model(lambda: Edgewise(4, 3, term=term), features=4)
 
 
 @pytest.mark.parametrize("how", us.Normalisation)

@@ -10,7 +10,7 @@ from unspool.datasets import splits
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.files import from_files
 from unspool.datasets.generate import contextual_sbm, grid, sensor
-from unspool.datasets.load import Entry, catalogue, load
+from unspool.datasets.named_sets import Entry, catalogue, load
 from unspool.datasets.own import from_networkx, from_pyg, from_scipy, from_tensors
 from unspool.datasets.split import Split
 from unspool.datasets.statistics import Statistics, table3

@@ -10,6 +10,7 @@ import numpy as np
 
 from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
 from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
+from unspool.errors import DataError, InputError, mention
 
 SOURCES = frozenset({"source", "src", "from", "u", "node1", "source_id", "head", "citing"})
 TARGETS = frozenset({"target", "dst", "to", "v", "node2", "target_id", "tail", "cited"})
@@ -82,7 +83,7 @@ def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
 def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int | None]:
     if columns is not None:
         if len(columns) not in (2, 3):
-            raise ValueError(f"edge_columns={list(columns)}: expected source, target and, if any, weight")
+            raise InputError("edge_columns", list(columns), "source, target and, if any, weight")
         places = [table.find(name) for name in columns]
         return places[0], places[1], places[2] if len(places) == 3 else None
     if table.header is not None:
@@ -91,10 +92,10 @@ def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int
             next((i for i, name in enumerate(small) if name in known), None) for known in (SOURCES, TARGETS, WEIGHTS)
         ]
         if found[0] is None or found[1] is None:
-            raise ValueError(
-                f"{table.path} has no columns source and target (it has {', '.join(table.header)}); "
-                "name them with edge_columns=(..., ...)"
-            )
+            raise DataError(
+                f"{table.path}", f"it has no columns source and target (it has {', '.join(table.header)})",
+                f"name them: {mention('edge_columns')}",
+            )  # fmt: skip
         return found[0], found[1], found[2]
     width = len(table.columns)
     if width not in (2, 3):
@@ -104,13 +105,15 @@ def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int
         )
     first = tuple(table.first())
     if width == 3 and not is_number(first[2]):
-        raise ValueError(
-            f"{table.where(0)}: the third column is {first[2]!r}, no weight; if this line is a header, "
-            "name its columns with edge_columns=(..., ..., ...)"
-        )
+        raise DataError(
+            table.where(0), f"the third column is {first[2]!r}, which is not a weight",
+            f"if this line is a header, name its columns: {mention('edge_columns')}",
+        )  # fmt: skip
     if table.rows > 1 and not any(map(is_number, first)) and all(is_number(str(table.columns[c][1])) for c in (0, 1)):
-        raise ValueError(
-            f"{table.where(0)}: {', '.join(map(repr, first))} looks like a header; name its columns with edge_columns={first}"
+        raise DataError(
+            table.where(0),
+            f"{', '.join(map(repr, first))} looks like a header",
+            f"name its columns: {mention('edge_columns')}",
         )
     _check_counting(table, first)
     return 0, 1, 2 if width == 3 else None

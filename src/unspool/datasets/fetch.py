@@ -88,7 +88,7 @@ def _unpack(address: str, place: Path, stage: Path, folder: Path) -> None:
 
 
 def _read(source: Source, stage: Path, folder: Path) -> Dataset:
-    from unspool.datasets.load import read_raw
+    from unspool.datasets.named_sets import read_raw
 
     try:
         return read_raw(source, stage)

@@ -18,6 +18,7 @@ from unspool.datasets.node_files import Columns, Features, Labels, find_targets,
 from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, from_tensors
 from unspool.datasets.places import Place
 from unspool.datasets.split import Split
+from unspool.errors import DataError, InputError, mention
 
 
 def from_files(
@@ -74,13 +75,21 @@ def from_files(
         >>> from_files(place / "friends.csv", place / "people.csv", feature_columns=["age"])
         Traceback (most recent call last):
             ...
-        ValueError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
+        unspool.errors.DataError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
     """
     if split_column is not None and labels is None and label_column is None and not target_columns:
-        raise ValueError(f"split_column={split_column!r} stands beside labels; pass labels= or label_column= too")
+        raise InputError(
+            "split_column",
+            split_column,
+            "labels or numbers beside it",
+            f"name them with {mention('labels')} or {mention('label_column')}",
+        )
     if label_column is not None and target_columns:
-        raise ValueError(
-            f"label_column={label_column!r} and target_columns={list(target_columns)} are two answers to learn; name one of them"
+        raise InputError(
+            "label_column",
+            label_column,
+            f"one answer to learn, and there is {mention('target_columns')} too",
+            "name one of them",
         )
     columns = Columns(id_column, feature_columns, label_column, split_column, target_columns, header)
     held = read_edges(Path(edges), edge_columns)
@@ -138,7 +147,7 @@ def _joined(
     """One data set out of what three files say about nodes by name."""
     names, origin = _node_names(held, x, y)
     place = {node: row for row, node in enumerate(names)}
-    hint = "; if the line is a header, name its columns with edge_columns=(..., ...)" if held.bare else ""
+    hint = f"; if the line is a header, name its columns: {mention('edge_columns')}" if held.bare else ""
     ends = [_places(side, place, origin, held.where, hint) for side in (held.sources, held.targets)]
     _check_heads(held, place)
     _check_first_line(held, x, y, columns)
@@ -178,9 +187,10 @@ def _check_first_line(held: EdgeFile, x: Features | None, y: Labels | None, colu
     confirmed = "0" in named if part.ids is not None else str(table.rows - 1) in named
     if table.first() == [str(c) for c in range(len(table.columns))] and not confirmed:
         what = "node '0'" if part.ids is not None else f"node {table.rows - 1}, which would be the last,"
-        raise ValueError(
-            f"{table.where(0)}: {', '.join(table.first()[:4])} may be the names of the columns (pandas counts them so) or the first "
-            f"node, and {what} has no edge; say which with header=True or header=False"
+        raise DataError(
+            table.where(0),
+            f"{', '.join(table.first()[:4])} may be the names of the columns (pandas counts them so) or the first node, and {what} has no edge",
+            f"say which with {mention('header')}",
         )
 
 
@@ -191,7 +201,11 @@ def _check_ids(x: Features | None, y: Labels | None, columns: Columns) -> None:
     used = 1 if not columns.targets else len(columns.targets)
     if len(y.table.columns) > used + (columns.split is not None):
         have = "no header" if y.table.header is None else f"the columns {', '.join(y.table.header)}"
-        raise ValueError(f"{y.table.path} has {have}: which names the nodes? Name it with id_column=..., or call it id")
+        raise DataError(
+            f"{y.table.path}",
+            f"it has {have}, and it is not clear which names the nodes",
+            f"name it with {mention('id_column')}, or call it id",
+        )
 
 
 def _find_labels(
@@ -205,13 +219,20 @@ def _find_labels(
     if x is None:
         return _attribute_classes(edges, held, columns.label)
     if x.table is None:
-        raise ValueError(f"{x.path} has no columns, so no {columns.label!r}; pass labels=")
+        raise DataError(
+            f"{x.path}", f"it has no columns, so no {columns.label!r}", f"give a table with {mention('labels')}"
+        )
     return labels_of(x.table, columns)
 
 
 def _attribute_classes(path: Path, held: EdgeFile, column: str) -> Labels:
     if held.nodes is None or not held.attributes:
-        raise ValueError(f"label_column={column!r}, but there is no table to find it in; pass labels= or features=")
+        raise InputError(
+            "label_column",
+            column,
+            "a column of a table, and there is none",
+            f"give one with {mention('labels')} or {mention('features')}",
+        )
     numbers, classes = attribute_labels(held.attributes, held.nodes, column)
     notes = blank_notes([str(attributes.get(column, "")) for attributes in held.attributes])
     return Labels(numbers, classes, list(held.nodes), None, path, notes=notes)
@@ -235,9 +256,10 @@ def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any
         return [place[node] for node in names]
     except KeyError:
         row = next(row for row, node in enumerate(names) if node not in place)
-        raise ValueError(
-            f"{where(row)}: node {names[row]!r} is not among the {len(place)} nodes of {origin}; add it there, or drop the line"
-            f"{hint if row == 0 else ''}"
+        raise DataError(
+            where(row),
+            f"node {names[row]!r} is not among the {len(place)} nodes of {origin}",
+            f"add it there, or drop the line{hint if row == 0 else ''}",
         ) from None
 
 
@@ -247,7 +269,12 @@ def _rows(x: Features | None, held: EdgeFile, names: tuple[str, ...], columns: S
     if columns is None:
         return None
     if held.nodes is None or not held.attributes:
-        raise ValueError(f"feature_columns={list(columns)}, but there is no table to find them in; pass features=")
+        raise InputError(
+            "feature_columns",
+            list(columns),
+            "columns of a table, and there is none",
+            f"give one with {mention('features')}",
+        )
     return attribute_matrix(held.attributes, names, columns)
 
 

@@ -30,7 +30,7 @@ def read_graphml(path: Path) -> EdgeFile:
     try:
         top = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, LookupError, ValueError) as problem:  # the others: of an encoding that nobody knows
-        raise ValueError(f"{path} is no well-formed GraphML ({problem}); export it again") from None
+        raise ValueError(f"{path} is not well-formed GraphML ({problem}); export it again") from None
     graph = _child(top, "graph")
     if graph is None:
         raise ValueError(f"{path} holds no graph; export it again as GraphML")
@@ -65,7 +65,7 @@ def read_graphml(path: Path) -> EdgeFile:
 def _weight(path: Path, number: int, held: dict[str, str]) -> float:
     text = held.get("weight", "1")
     if not is_number(text):
-        raise ValueError(f"{path.name}, edge {number}: the weight {text!r} is no number; mend it")
+        raise ValueError(f"{path.name}, edge {number}: the weight {text!r} is not a number; mend it")
     weight = float(text)
     if not 0 <= weight < float("inf"):
         raise ValueError(

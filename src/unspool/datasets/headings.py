@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from unspool.datasets.tables import Table, is_number, read_table
+from unspool.errors import DataError, mention
 
 IDS = ("id", "node", "node_id", "nodeid", "name")
 LABELS = ("label", "class", "labels", "y", "category", "target")
@@ -39,11 +40,13 @@ def headed(path: Path, named: Sequence[str | None], labels: bool = False, header
     return table.with_header()
 
 
-def _unclear(table: Table, why: str = "") -> ValueError:
+def _unclear(table: Table, why: str = "") -> DataError:
     first = table.first()
-    return ValueError(
-        f"{table.where(0)}: {', '.join(first[:4])}{', ...' if len(first) > 4 else ''} may be the names of the columns{why} or the first "
-        "node; say which with header=True or header=False"
+    shown = f"{', '.join(first[:4])}{', ...' if len(first) > 4 else ''}"
+    return DataError(
+        table.where(0),
+        f"{shown} may be the names of the columns{why} or the first node",
+        f"say which with {mention('header')}",
     )
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import DataError, mention
+
 #: A class number beyond this is a name.
 MOST = 1_000_000
 #: Texts that mean "no label".
@@ -28,7 +30,7 @@ def read_label_numbers(given: Any, nodes: int) -> tuple[Tensor, tuple[str, ...]]
         >>> read_label_numbers([0.0, 0.5], nodes=2)
         Traceback (most recent call last):
             ...
-        TypeError: the label of node 1 is 0.5: labels are classes, whole numbers or names; for regression give numbers to NodeRegressor
+        unspool.errors.DataError: the label of node 1: 0.5 is not a class: labels are whole numbers or names; ...
     """
     labels = np.asarray(given.detach().cpu() if isinstance(given, Tensor) else given)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -77,7 +79,7 @@ def read_targets(given: Any, nodes: int) -> Tensor:
     try:
         values = np.asarray(raw, dtype=np.float32)
     except (TypeError, ValueError):
-        raise TypeError("targets hold something that is no number; for classes give labels instead") from None
+        raise TypeError("targets hold something that is not a number; for classes give labels instead") from None
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2:
         raise ValueError(f"targets have shape {values.shape}: expected one number, or a row of numbers, per node")
@@ -147,7 +149,9 @@ _WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
-def _no_class(culprit: str, value: Any) -> TypeError:
-    return TypeError(
-        f"{culprit} is {value}: labels are classes, whole numbers or names; for regression give numbers to NodeRegressor"
+def _no_class(culprit: str, value: Any) -> DataError:
+    return DataError(
+        culprit.removesuffix(": the label"),
+        f"{value} is not a class: labels are whole numbers or names",
+        f"numbers to predict are named with {mention('target_columns')}",
     )

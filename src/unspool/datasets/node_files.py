@@ -16,6 +16,7 @@ from unspool.datasets.labels import BLANK, as_text, blank_notes, encode
 from unspool.datasets.limits import TooLarge
 from unspool.datasets.places import Place
 from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, suffix
+from unspool.errors import UNSHOWN, DataError, InputError, mention
 
 PARTS = {"train": 1, "valid": 2, "val": 2, "validation": 2, "test": 3}
 
@@ -85,17 +86,22 @@ def read_features(path: Path, columns: Columns, answers: bool) -> Features:
         chosen = [table.find(column) for column in columns.features]
         _check_chosen(columns.features, skip)
         if named_by is not None and named_by in chosen:
-            raise ValueError(f"{table.label(named_by)} names the nodes of {path}; take it out of feature_columns")
+            raise DataError(
+                f"{path}", f"{table.label(named_by)} names the nodes", f"take it out of {mention('feature_columns')}"
+            )
     else:
         chosen = [c for c in range(len(table.columns)) if c not in left and c != named_by]
     if not chosen:
-        raise ValueError(f"{path} has no column of features beside the ids; add one, or leave features out")
+        raise DataError(
+            f"{path}", "it has no column of features beside the ids", f"add one, or leave {mention('features')} out"
+        )
     matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
     named = None if table.header is None else tuple(table.header[column] for column in chosen)
     if named is not None and columns.features is None and any(not name.strip() for name in named):
-        raise ValueError(
-            f"{path} has a column without a name, perhaps an index that was written along; drop it, or list the features with feature_columns=..."
-        )
+        raise DataError(
+            f"{path}", "a column has no name, perhaps an index that was written along",
+            f"drop it, or list the features with {mention('feature_columns')}",
+        )  # fmt: skip
     if ids is None:
         _check_order(table, chosen, matrix)
     id_name = None if named_by is None or table.header is None else table.header[named_by]
@@ -105,10 +111,12 @@ def read_features(path: Path, columns: Columns, answers: bool) -> Features:
 def _check_chosen(features: Sequence[str], answers: Sequence[str]) -> None:
     twice = next((name for i, name in enumerate(features) if name in features[:i]), None)
     if twice is not None:
-        raise ValueError(f"feature_columns names {twice!r} twice; name it once")
+        raise InputError("feature_columns", UNSHOWN, f"each column once, and {twice!r} is named twice")
     both = next((name for name in features if name in answers), None)
     if both is not None:
-        raise ValueError(f"{both!r} is among feature_columns and is what is to be predicted; take it out")
+        raise InputError(
+            "feature_columns", UNSHOWN, f"columns to learn from, and {both!r} is what is to be predicted", "take it out"
+        )
 
 
 def _check_order(table: Table, chosen: Sequence[int], matrix: Array) -> None:
@@ -156,7 +164,9 @@ def read_labels(path: Path, columns: Columns) -> Labels:
     kind = suffix(path)
     if kind == ".npy":
         if columns.split is not None:
-            raise ValueError(f"{path} has no columns, so no {columns.split!r}; use a table, or pass split=")
+            raise DataError(
+                f"{path}", f"it has no columns, so no {columns.split!r}", f"use a table, or {mention('split')}"
+            )
         held = _array(path)
         if held.ndim != 1:
             raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
@@ -190,7 +200,7 @@ def find_targets(x: Features | None, labels: Place | None, columns: Columns) -> 
     targets = list(columns.targets or ())
     twice = next((name for i, name in enumerate(targets) if name in targets[:i]), None)
     if twice is not None:
-        raise ValueError(f"target_columns names {twice!r} twice; name it once")
+        raise InputError("target_columns", UNSHOWN, f"each column once, and {twice!r} is named twice")
     if labels is not None:
         check_file(Path(labels))
         kind = suffix(Path(labels))
@@ -200,7 +210,9 @@ def find_targets(x: Features | None, labels: Place | None, columns: Columns) -> 
             )
         table = headed(Path(labels), (columns.id, *columns.answers), header=columns.header)
     elif x is None or x.table is None:
-        raise ValueError(f"target_columns={targets}, but there is no table to find them in; pass labels=")
+        raise InputError(
+            "target_columns", targets, "columns of a table, and there is none", f"give one with {mention('labels')}"
+        )
     else:
         table = x.table
     values = np.array([_numbers_or_blank(table, table.find(column)) for column in targets]).T
@@ -213,8 +225,10 @@ def _numbers_or_blank(table: Table, column: int) -> list[float]:
     for row, text in enumerate(table.texts(column)):
         blank = text.strip().lower() in BLANK - {"-1", "-1.0"}
         if not blank and not is_number(text):
-            raise ValueError(
-                f"{table.where(row)}, {table.label(column)}: {text!r} is no number to predict; for classes use label_column"
+            raise DataError(
+                f"{table.where(row)}, {table.label(column)}",
+                f"{text!r} is not a number to predict",
+                f"for classes use {mention('label_column')}",
             )
         found.append(float("nan") if blank else float(text))
     return found
@@ -231,7 +245,11 @@ def _label_place(table: Table, columns: Columns) -> int:
     if len(named) == 1 or len(left) == 1:
         return named[0] if len(named) == 1 else left[0]
     have = "no header" if table.header is None else f"the columns {', '.join(table.header)}"
-    raise ValueError(f"{table.path} has {have}: which is the label? Name it with label_column=...")
+    raise DataError(
+        f"{table.path}",
+        f"it has {have}, and it is not clear which is the label",
+        f"name it with {mention('label_column')}",
+    )
 
 
 def _codes(table: Table, column: int) -> Array:
@@ -239,7 +257,7 @@ def _codes(table: Table, column: int) -> Array:
     for row, text in enumerate(table.texts(column)):
         if text and text.lower() not in PARTS:
             raise ValueError(
-                f"{table.where(row)}, {table.label(column)}: {text!r} is no part; use train, valid, test or nothing"
+                f"{table.where(row)}, {table.label(column)}: {text!r} is not a part; use train, valid, test or nothing"
             )
         codes[row] = PARTS[text.lower()] if text else 0
     return codes

@@ -14,6 +14,7 @@ from unspool.datasets.dataset import Dataset
 from unspool.datasets.readers.attacked import STRENGTHS
 from unspool.datasets.readers.ogb import ARXIV_CLASSES
 from unspool.datasets.split import Split
+from unspool.errors import InputError, mention
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
 _BENCHMARK = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
@@ -172,7 +173,7 @@ def key_of(name: str) -> str:
         >>> key_of("pub-med")
         Traceback (most recent call last):
             ...
-        ValueError: no data set 'pub-med'; did you mean pubmed? Your own data: datasets.from_files, from_tensors
+        unspool.errors.InputError: dataset='pub-med': expected the name of a data set; did you mean pubmed? Your own files: edges=...
     """
     key = name.strip().lower().replace("-", "_").replace(" ", "_")
     key = _ALIASES.get(key, key)
@@ -180,5 +181,5 @@ def key_of(name: str) -> str:
     if key not in known:
         close = difflib.get_close_matches(key, known, n=2)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}."
-        raise ValueError(f"no data set {name!r}; {hint} Your own data: datasets.from_files, from_tensors")
+        raise InputError("dataset", name, "the name of a data set", f"{hint} Your own files: {mention('edges')}")
     return key

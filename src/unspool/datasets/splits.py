@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 
 from unspool.datasets.split import Split
+from unspool.errors import InputError
+from unspool.text import plain_number
 
 if TYPE_CHECKING:
     from unspool.datasets.dataset import Dataset
@@ -156,7 +158,7 @@ def random(labels: Tensor, ratios: Sequence[float] = (0.6, 0.2, 0.2), seed: int 
     """
     shares = tuple(float(share) for share in ratios)
     if len(shares) != 3 or min(shares) <= 0 or sum(shares) > 1 + 1e-9 or not all(map(math.isfinite, shares)):
-        raise ValueError(f"ratios={tuple(ratios)}: expected three positive shares with a sum of at most 1")
+        raise InputError("ratios", tuple(ratios), "three positive shares with a sum of at most 1")
     drawn = _shuffled(_members(labels), seed)
     parts: tuple[list[Tensor], ...] = ([], [], [])
     for number, ids in drawn.items():
@@ -183,7 +185,7 @@ def by_name(dataset: Dataset, text: str, seed: int = 0) -> Split:
     """
     kind, _, sizes = text.strip().lower().partition(":")
     try:
-        numbers = [float(size) for size in sizes.split("/")] if sizes else []
+        numbers = [float(plain_number(size)) for size in sizes.split("/")] if sizes else []
     except ValueError:
         numbers = [math.nan]
     drawers: dict[str, Callable[..., Split]] = {
@@ -191,16 +193,20 @@ def by_name(dataset: Dataset, text: str, seed: int = 0) -> Split:
         "legacy": lambda *n: legacy_per_class(dataset, *map(int, n), seed=seed),
         "random": lambda *n: random(dataset.strata, n if n else (0.6, 0.2, 0.2), seed=seed),
     }
-    if (
-        kind in drawers
-        and len(numbers) in ((0, 3) if kind == "random" else (0, 2))
-        and not any(map(math.isnan, numbers))
-    ):
-        return drawers[kind](*numbers)
+    many = (0, 3) if kind == "random" else (0, 2)
+    if kind in drawers and len(numbers) in many and all(map(math.isfinite, numbers)):
+        if kind != "random" and not all(number.is_integer() and number >= 1 for number in numbers):
+            raise InputError(
+                "split", text, "whole numbers of at least 1, of training and of validation nodes per class"
+            )
+        try:
+            return drawers[kind](*numbers)
+        except InputError as problem:
+            raise InputError("split", text, problem.expected, problem.hint) from None
     if kind in dataset.recorded and not sizes:
         return recorded(dataset, kind)
     have = [*dataset.recorded, "per-class", "per-class:20/30", "legacy", "random", "random:0.6/0.2/0.2"]
-    raise ValueError(f"no split {text!r} for {dataset.name}; choose one of {', '.join(have)}")
+    raise InputError("split", text, f"one of {', '.join(have)} for {dataset.name}")
 
 
 def repetition(dataset: Dataset, number: int) -> Split:

@@ -125,7 +125,7 @@ def table3(root: str | os.PathLike[str] | None = None, cache: str | os.PathLike[
         >>> citeseer.printed, citeseer.counted
         ((3327, 4732, 3703, 6), (3327, 4552, 3703, 6))
     """
-    from unspool.datasets.load import load
+    from unspool.datasets.named_sets import load
 
     def found(name: str) -> Dataset | None:
         try:

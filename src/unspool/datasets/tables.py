@@ -74,7 +74,7 @@ class Table:
         return [_text(value) for value in self.columns[column]]
 
     def numbers(self, column: int) -> Array:
-        """A column as float64, or a sentence that names the cell which is no number or is missing."""
+        """A column as float64, or a sentence that names the cell which is not a number or is missing."""
         held = self.columns[column]
         # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0 and 3 of ٣.
         plain = held.dtype.kind in "fiub" if isinstance(held, np.ndarray) else all(map(_is_plain, held))
@@ -87,7 +87,7 @@ class Table:
         bad = np.flatnonzero(~np.isfinite(values))
         if bad.size:
             raise ValueError(
-                f"{self.where(int(bad[0]))}, {self.label(column)}: {values[bad[0]]} is no finite number; fill or drop it"
+                f"{self.where(int(bad[0]))}, {self.label(column)}: {values[bad[0]]} is not a finite number; fill or drop it"
             )
         return values
 
@@ -97,7 +97,7 @@ class Table:
             raise ValueError(f"{self.where(row)}, {self.label(column)}: the cell is empty; fill it or drop the row")
         if not is_number(text):
             raise ValueError(
-                f"{self.where(row)}, {self.label(column)}: {text!r} is no number; encode it, or leave the column out"
+                f"{self.where(row)}, {self.label(column)}: {text!r} is not a number; encode it, or leave the column out"
             )
         return float(text)
 
@@ -114,7 +114,7 @@ def read_table(path: Path, comments: bool = False) -> Table:
         >>> read_table(file).with_header().numbers(1)
         Traceback (most recent call last):
             ...
-        ValueError: nodes.csv, line 3, column 'age': 'old' is no number; encode it, or leave the column out
+        ValueError: nodes.csv, line 3, column 'age': 'old' is not a number; encode it, or leave the column out
     """
     check_file(path)
     kind = suffix(path)

@@ -33,7 +33,7 @@ def _content(path: Path) -> str:
         data = gunzip(path) if path.suffix.lower() == ".gz" else path.read_bytes()
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is no UTF-8 text; save it as UTF-8, or give it its true ending") from None
+        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8, or give it its true ending") from None
     except TooLarge:
         raise
     except (OSError, EOFError, zlib.error) as problem:

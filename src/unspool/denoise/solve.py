@@ -12,6 +12,7 @@ from unspool.algorithm.exact import find_minimiser
 from unspool.algorithm.solvers import Solution
 from unspool.denoise.noise import Covariance
 from unspool.denoise.weight import SURE, Choice, Criterion
+from unspool.errors import InputError
 from unspool.graph import Graph, check_input
 from unspool.objective import Fidelity, Fixed, Objective, Smoothness
 from unspool.ops.convergence import SolveReport
@@ -66,7 +67,7 @@ def choose(x: Tensor, graph: Graph, weight: Any = None, noise: Covariance | None
     if isinstance(rule, Criterion):
         return rule.choose(x.reshape(graph.nodes, -1), graph, noise)
     if not (isinstance(rule, numbers.Real) and 0 < float(rule) <= 1):
-        raise ValueError(f"weight={rule!r}: expected a number in (0, 1], SURE() or GCV()")
+        raise InputError("weight", rule, "a number in (0, 1], or a rule such as SURE() or GCV()")
     return Choice(float(rule))
 
 

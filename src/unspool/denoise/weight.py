@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unspool.denoise.content import LARGEST_EXACT, Content, random_signs
 from unspool.denoise.noise import Covariance
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, mention
 from unspool.graph import Graph
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ class Criterion(ABC):
         exact = graph.to(device="cpu", dtype=torch.float64)
         if graph.edges == 0:
             raise IncompatibleError(
-                "the graph has no edges, so there is nothing to smooth and no weight to choose; give a number"
+                f"the graph has no edges, so there is nothing to smooth and no weight to choose; give one with {mention('weight')}"
             )
         x = x.detach().cpu().double()
         weight = self._weights(exact)

@@ -32,12 +32,12 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
       ``GridSearchCV`` and ``cross_val_score``. Clones share the bound data.
 
     Args:
-        model: a class built as ``model(in_features, out_features, **settings)`` and called as ``model(x, graph)``.
+        model: a class built as ``model(in_features, out_features, **settings)`` and called as ``model(x, graph)``, or its name.
         epochs: the most there are.
-        rate: learning rate of Adam.
-        decay: weight decay: one number for weight matrices and biases, or one per group of parameters (see
-            :class:`unspool.train.Plan`).
-        select: which epoch's weights are kept.
+        lr: learning rate of Adam.
+        weight_decay: one number for weight matrices and biases, or one per group of parameters (see
+            :class:`unspool.train.TrainConfig`).
+        monitor: what decides which epoch's weights are kept.
         patience: training ends after as many epochs without improvement; None for never.
         valid_share: share of each class's labelled nodes that is held back to choose the epoch. With 0 nothing is held back:
             all epochs are run and the last weights kept.

@@ -14,18 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from unspool.datasets.features import Features, row_normalise
+from unspool.device import check_device, device_for
 from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.inputs import read_graph, read_ids, read_x
 from unspool.estimator.settings import OpenSettings
 from unspool.graph import Graph
-from unspool.models.checkpoint import check_device
 from unspool.models.ugdgnn import UGDGNN
 from unspool.objective import Objective
-from unspool.train import Loss, Plan, Run, Select, Stop, Task, fit
-from unspool.train.device import device_for
-from unspool.train.seeded import seeded
+from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TrainConfig, Trial, fit
+from unspool.train.seeding import seeded
 
 Array = np.ndarray[Any, Any]
+#: What every door takes when nothing is said.
+_USUAL = TrainConfig()
 
 
 class NodeEstimator(OpenSettings, ABC):
@@ -52,11 +53,11 @@ class NodeEstimator(OpenSettings, ABC):
         self,
         model: Any = UGDGNN,
         *,
-        epochs: int = Plan.epochs,
-        rate: float = Plan.rate,
-        decay: Any = Plan.decay,
-        select: Select = Plan.select,
-        patience: int | None = Plan.patience,
+        epochs: int = _USUAL.epochs,
+        lr: float = _USUAL.lr,
+        weight_decay: Any = _USUAL.weight_decay,
+        monitor: Monitor = _USUAL.monitor,
+        patience: int | None = _USUAL.patience,
         valid_share: float = 0.2,
         normalise_rows: bool = False,
         seed: int = 0,
@@ -68,9 +69,9 @@ class NodeEstimator(OpenSettings, ABC):
     ) -> None:
         self.model = model
         self.epochs = epochs
-        self.rate = rate
-        self.decay = decay
-        self.select = select
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.monitor = monitor
         self.patience = patience
         self.valid_share = valid_share
         self.normalise_rows = normalise_rows
@@ -124,23 +125,24 @@ class NodeEstimator(OpenSettings, ABC):
         return self
 
     def _train(self, task: Task, outputs: int, chosen: bool) -> None:
-        plan = Plan(
-            rate=self.rate,
-            decay=self.decay,
+        config = TrainConfig(
+            lr=self.lr,
+            weight_decay=self.weight_decay,
             epochs=self.epochs,
             # Without nodes to choose by, every epoch is better than the one before.
-            select=self.select if chosen else Select.LAST,
+            monitor=self.monitor if chosen else Monitor.LAST_EPOCH,
             stop=Stop.NEVER if self.patience is None else Stop.PATIENCE,
             patience=1 if self.patience is None else self.patience,
         )
         device = torch.device(device_for(self.device))
         features = int(task.x.shape[1])
+        trial = Trial(self._model_class(), self._settings, config, self.seed)
         with seeded(self.seed, device):
-            model = self._build(features, outputs).to(device)
-            run = fit(model, task if task.target.device == device else task.to(device), plan)
+            model = trial.make(features, outputs).to(device)
+            run = fit(model, task if task.target.device == device else task.to(device), config)
         self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features
         self.features_, self.graph_ = task.x, task.graph
-        if run.reason == "interrupted":
+        if run.ending is Ending.INTERRUPTED:
             # The best weights so far are kept, but a grid search must not go on with the next candidate.
             raise KeyboardInterrupt
 
@@ -183,16 +185,14 @@ class NodeEstimator(OpenSettings, ABC):
         return every, place, read_ids(x, nodes) if bound and x is not None else None
 
     def _check_numbers(self) -> None:
-        for name in ("epochs", "patience"):
+        for name in ("epochs", "lr", "weight_decay", "monitor", "patience"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, numbers.Integral) and int(value) >= 1):
-                raise ValueError(f"{name}={value!r}: expected a whole number of at least 1")
+            if not (value is None and name == "patience"):
+                TrainConfig.schema[name].accept(value)
         if not isinstance(self.seed, numbers.Integral) or self.seed < 0:
             raise ValueError(f"seed={self.seed!r}: expected a whole number of at least 0")
         if not isinstance(self.valid_share, numbers.Real) or not 0 <= self.valid_share < 1:
             raise ValueError(f"valid_share={self.valid_share!r}: expected a number in [0, 1)")
-        if self.select not in tuple(Select):
-            raise TypeError(f"select={self.select!r}: expected one of {', '.join(map(str, Select))}")
         check_device(device_for(self.device))
 
     @property

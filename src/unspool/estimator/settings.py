@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
+import difflib
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from torch import nn
+
+from unspool.errors import UNSHOWN, InputError
+from unspool.models import find_model
+from unspool.settings import Schema, schema_of
 
 
 class OpenSettings(BaseEstimator):
@@ -33,30 +37,28 @@ class OpenSettings(BaseEstimator):
         self._settings = {**self._settings, **{name: value for name, value in params.items() if name not in mine}}
         return super().set_params(**mine)
 
-    def _build(self, in_features: int, out_features: int) -> nn.Module:
-        """The model of this estimator, untrained, or one sentence about a setting that does not fit it."""
+    def _model_class(self) -> type[nn.Module]:
+        """The class of the model, with its settings checked, or one sentence about what does not fit."""
         if isinstance(self.model, nn.Module):
             kind = type(self.model).__name__
             raise TypeError(f"model is a {kind} already made: give the class {kind}, so that every fit starts anew")
-        if not callable(self.model):
-            raise TypeError(f"model={self.model!r}: expected a class such as unspool.models.APPNP")
-        self._check_settings()
-        make: Any = self.model
-        return make(in_features, out_features, **self._settings)
-
-    def _check_settings(self) -> None:
-        taken = list(inspect.signature(self.model).parameters.values())[2:]  # after in_features and out_features
-        if any(p.kind is p.VAR_KEYWORD for p in taken):
-            return
-        known = [p.name for p in taken if p.kind is not p.VAR_POSITIONAL]
-        model, me = getattr(self.model, "__name__", "the model"), type(self).__name__
+        model = find_model(self.model) if isinstance(self.model, str) else self.model
+        if not (isinstance(model, type) and issubclass(model, nn.Module)):
+            raise TypeError(f"model={self.model!r}: expected a class such as unspool.models.APPNP, or its name")
+        schema = schema_of(model)
         for name in self._settings:
-            if name not in known:
-                raise TypeError(
-                    f"{model} has no setting {name!r}: it takes {', '.join(known) or 'none'}, and {me} itself takes "
-                    f"{', '.join(self._get_param_names())}"
-                )
-        for parameter in taken:
-            needed = parameter.name in known and parameter.default is parameter.empty
-            if needed and parameter.name not in self._settings:
-                raise TypeError(f"{model} needs the setting {parameter.name!r}: give it to {me}")
+            if not schema.takes(name):
+                self._say_unknown(name, schema)
+        schema.complete(self._settings)
+        return model
+
+    def _say_unknown(self, name: str, schema: Schema) -> None:
+        own = self._get_param_names()
+        near = difflib.get_close_matches(name, [*schema, *own], n=1)
+        raise InputError(
+            name,
+            UNSHOWN,
+            f"a setting of {schema.owner}, which takes {', '.join(schema) or 'none'}, or of {type(self).__name__}, which takes {', '.join(own)}",
+            f"did you mean {near[0]}?" if near else None,
+            owner=schema.owner,
+        )

@@ -5,12 +5,12 @@ node. For the others it is the first-order split, with what it leaves unexplaine
 """
 
 from unspool.explain.change import Change, Features, TermShare
-from unspool.explain.explain import explain
+from unspool.explain.drawing import plot
+from unspool.explain.explaining import explain
 from unspool.explain.explanation import Explanation, Parts
 from unspool.explain.node import find_node
-from unspool.explain.plot import plot
 from unspool.explain.score import Against, Outputs, Score
-from unspool.explain.split import Method, Split
+from unspool.explain.splitting import Method, Split
 
 __all__ = [
     "Against",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unspool.explain.change import Change, Features, TermShare
 from unspool.explain.score import Outputs, Score
-from unspool.explain.split import Split
+from unspool.explain.splitting import Split
 from unspool.spectral import Response
 from unspool.unrolling import ReadBack
 

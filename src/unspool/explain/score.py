@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import UNSHOWN, InputError
 from unspool.nn import Bias, Dropout, Linear
 from unspool.nn.flatten import Densify
 
@@ -103,8 +104,11 @@ def choose(
     if len(names) == 1:
         kind = Outputs.NUMBERS
     if count == 1 and (against is not None or target not in (None, 0)):
-        raise ValueError(
-            "the model has one output, so there is no other to choose or to compare with; leave target and against out"
+        raise InputError(
+            "target" if against is None else "against",
+            UNSHOWN,
+            "nothing: the model has one output, so there is no other to choose or compare with",
+            "leave it out",
         )
     best = int(values.argmax()) if kind is Outputs.CLASSES else 0
     best = best if target is None else _checked(target, count, "target")
@@ -123,7 +127,7 @@ def _compared(values: Tensor, best: int, against: int | Against | None, kind: Ou
         return int(others.argmax())
     other = _checked(against, values.numel(), "against")
     if other == best:
-        raise ValueError(f"against={other} is the explained class itself; choose another, or Against.RUNNER_UP")
+        raise InputError("against", other, "another class than the one that is explained", "the runner-up, say")
     return other
 
 
@@ -143,7 +147,7 @@ def predictions(outputs: Tensor) -> Tensor:
 
 def _checked(number: int, count: int, what: str) -> int:
     if isinstance(number, bool) or not 0 <= number < count:
-        raise ValueError(f"{what}={number}: outputs are counted from 0 to {count - 1}")
+        raise InputError(what, number, f"the number of an output, counted from 0 to {count - 1}")
     return int(number)
 
 

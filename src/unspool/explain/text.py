@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unspool.explain.explanation import Explanation
 from unspool.explain.score import Outputs, predictions
-from unspool.explain.split import Method
+from unspool.explain.splitting import Method
 
 #: Width of the bars behind the numbers.
 BAR = 24

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from unspool.ops import matrix_hops
+from unspool.ops import column_pieces, matrix_hops
+from unspool.ops.column_pieces import blocks, cut, cut_hop, cut_signal
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr
 from unspool.ops.padded_matmul import round_width
@@ -56,17 +56,19 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
     if _side_by_side(x, hops):
-        return matrix_hops.series(csr, x, hops, chebyshev, cache_bytes() // 16).to(given)
+        return matrix_hops.series(csr, x, hops, chebyshev, column_pieces.cache_bytes() // 16).to(given)
     if hops.ndim < 4:
         x, hops, shape = _as_columns(x, hops)
     else:
         shape = torch.Size([x.shape[0], x.shape[1], hops.shape[3]])
-    pieces = cache_pieces(x, shape[1] * shape[2], whole_blocks=hops.ndim == 4 and shape[1] > 1, block=shape[2])
+    pieces = column_pieces.cache_pieces(
+        x, shape[1] * shape[2], whole_blocks=hops.ndim == 4 and shape[1] > 1, block=shape[2]
+    )
     if len(pieces) == 1:
         return _series_piece(csr, x.contiguous(), hops, chebyshev).view(shape).to(given)
     out = x.new_empty(shape[0], shape[1] * shape[2])
     for piece in pieces:
-        part = _series_piece(csr, *_cut(x, hops, piece), chebyshev)
+        part = _series_piece(csr, *cut(x, hops, piece), chebyshev)
         out[:, piece] = _flat(part)
     return out.view(shape).to(given)
 
@@ -96,13 +98,13 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     given, kind, shape = g.dtype, hops.shape, x.shape
     g, x, c = _widen(g), _widen(x), hops.contiguous()
     if _side_by_side(x, hops):
-        dx, dhops = matrix_hops.sweep(csr_t, g, x, c, chebyshev, want_dx, cache_bytes() // 16)
+        dx, dhops = matrix_hops.sweep(csr_t, g, x, c, chebyshev, want_dx, column_pieces.cache_bytes() // 16)
         return dx.to(given), dhops
     wide = torch.promote_types(hops.dtype, x.dtype)
     columns = g.shape[1] * g.shape[2]
     if hops.ndim < 4:
         g, (x, c, _) = g.reshape(g.shape[0], 1, columns), _as_columns(x, c)
-    pieces = cache_pieces(g, columns, whole_blocks=c.ndim == 4 and g.shape[1] > 1, block=g.shape[2])
+    pieces = column_pieces.cache_pieces(g, columns, whole_blocks=c.ndim == 4 and g.shape[1] > 1, block=g.shape[2])
     dx = torch.zeros_like(x, memory_format=torch.contiguous_format) if want_dx else None
     dhops = torch.zeros(c.shape, dtype=wide, device=x.device)
     for piece in pieces:
@@ -126,8 +128,8 @@ def _sweep_piece(
 ) -> None:
     """Walk the powers for some columns of G, adding into ``dx`` and writing into ``dhops``."""
     step = step_for(x)
-    start = g.contiguous() if only else _cut_signal(g, piece)
-    xp, c = (x.contiguous(), hops) if only else _cut(x, hops, piece)
+    start = g.contiguous() if only else cut_signal(g, piece)
+    xp, c = (x.contiguous(), hops) if only else cut(x, hops, piece)
     u, lagged, spare = start, None, None
     part = None if dx is None else (dx if only or dx.shape == xp.shape else torch.zeros_like(xp))
     total, back = part, c
@@ -139,7 +141,7 @@ def _sweep_piece(
             scale = 2.0 if chebyshev and k > 1 else 1.0
             step(csr_t, _flat(u), _flat(out), scale, None, None, None if lagged is None else _flat(lagged))
             u, lagged, spare = (out, u, lagged) if chebyshev else (out, None, u)
-        _contract(xp, u, _cut_hop(dhops[k], piece))
+        _contract(xp, u, cut_hop(dhops[k], piece))
         if total is not None:
             _add_weighed(total, u, back[k])
     if part is not None and total is not None and total is not part:
@@ -149,7 +151,7 @@ def _sweep_piece(
         if x.shape[1] == 1:
             dx[:, :, piece] = part
         else:
-            dx[:, _blocks(piece, g.shape[2])] = part
+            dx[:, blocks(piece, g.shape[2])] = part
 
 
 def _side_by_side(x: Tensor, hops: Tensor) -> bool:
@@ -159,37 +161,8 @@ def _side_by_side(x: Tensor, hops: Tensor) -> bool:
         plain
         and min(hops.shape) > 0
         and hops.shape[0] > 2
-        and matrix_hops.memory_needed(x, hops) <= cache_bytes() // 16
+        and matrix_hops.memory_needed(x, hops) <= column_pieces.cache_bytes() // 16
     )
-
-
-# -- cutting wide signals so that what a walk touches stays in the cache ------------------------------------------------
-
-
-@functools.cache
-def cache_bytes() -> int:
-    """The size of the last-level cache, or a cautious guess."""
-    try:
-        text = Path("/sys/devices/system/cpu/cpu0/cache/index3/size").read_text().strip()
-        return int(text.rstrip("KM")) * (2**20 if text.endswith("M") else 2**10)
-    except (OSError, ValueError):
-        return 16 * 2**20
-
-
-def cache_pieces(x: Tensor, columns: int, whole_blocks: bool = False, block: int = 1) -> list[slice]:
-    """Cut ``columns`` into pieces whose three buffers fit into half the cache; one piece where that does not help.
-
-    A sparse product gathers rows at random, which is much faster from the cache than from memory. All hops of a piece run before the next piece starts.
-    """
-    per_column = 3 * x.shape[0] * x.element_size()
-    # Rows of a piece fill whole cache lines: narrower ones are slower than no pieces when a neighbour fills the cache.
-    line = 64 // x.element_size()
-    width = max(cache_bytes() // 2 // max(per_column, 1) // line, 1) * line
-    if x.device.type != "cpu" or columns <= width or line * per_column > 2 * cache_bytes():
-        return [slice(0, columns)]
-    if whole_blocks:
-        width = max(width // block, 1) * block
-    return [slice(i, min(i + width, columns)) for i in range(0, columns, width)]
 
 
 def _as_columns(x: Tensor, hops: Tensor) -> tuple[Tensor, Tensor, torch.Size]:
@@ -198,33 +171,6 @@ def _as_columns(x: Tensor, hops: Tensor) -> tuple[Tensor, Tensor, torch.Size]:
     # Trap: reshape of an expanded number stays expanded, and kernels read weights by address.
     columns = x.shape[1] * x.shape[2]
     return x.reshape(x.shape[0], 1, columns), wide.reshape(hops.shape[0], 1, columns).contiguous(), x.shape
-
-
-def _blocks(piece: slice, block: int) -> slice:
-    return slice(piece.start // block, piece.stop // block)
-
-
-def _cut_signal(g: Tensor, piece: slice) -> Tensor:
-    if g.shape[1] == 1:
-        return g[:, :, piece].contiguous()
-    return g[:, _blocks(piece, g.shape[2])].contiguous()
-
-
-def _cut(x: Tensor, hops: Tensor, piece: slice) -> tuple[Tensor, Tensor]:
-    """What a piece of output columns needs of X and of the coefficients."""
-    if hops.ndim == 3:
-        return x[:, :, piece].contiguous(), hops[:, :, piece].contiguous()
-    if x.shape[1] == 1:
-        return x.contiguous(), hops[..., piece].contiguous()
-    some = _blocks(piece, hops.shape[3])
-    return x[:, some].contiguous(), hops[:, some]
-
-
-def _cut_hop(hop: Tensor, piece: slice) -> Tensor:
-    """The part of one hop's gradient that belongs to a piece."""
-    if hop.ndim == 2 or hop.shape[0] == 1:
-        return hop[..., piece]
-    return hop[_blocks(piece, hop.shape[2])]
 
 
 def _widen(x: Tensor) -> Tensor:

@@ -1,11 +1,11 @@
 """Looking at what a network does to each graph frequency: responses, conversions, fits, energies, pictures."""
 
 from unspool.spectral.basis import PolynomialBasis, chebyshev_nodes, condition, convert, evaluate, polynomials
-from unspool.spectral.energy import BANDS, Energy, Follow, dirichlet, dirichlet_energy, energy
+from unspool.spectral.drawing import plot
+from unspool.spectral.energies import BANDS, Energy, Follow, dirichlet, dirichlet_energy, energy
 from unspool.spectral.fit import Fit, fit_filter
-from unspool.spectral.measure import MeasuredResponse, measure
-from unspool.spectral.plot import plot
-from unspool.spectral.response import MinimiserResponse, PolynomialResponse, Response, response
+from unspool.spectral.measuring import MeasuredResponse, measure
+from unspool.spectral.responses import MinimiserResponse, PolynomialResponse, Response, response
 from unspool.spectral.targets import Target, band_pass, comb, high_pass, low_pass
 
 __all__ = [

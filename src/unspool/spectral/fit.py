@@ -11,7 +11,7 @@ from torch import Tensor
 from unspool.graph import Graph, spectral_density
 from unspool.ops.polynomial import Basis, propagate
 from unspool.spectral.basis import PolynomialBasis, chebyshev_nodes, condition, convert, evaluate, polynomials
-from unspool.spectral.response import PolynomialResponse, Response
+from unspool.spectral.responses import PolynomialResponse, Response
 
 #: Powers of A are offered where they lose at most two digits, so that float32 keeps five.
 WORST_CONDITION = 100.0

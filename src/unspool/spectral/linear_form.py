@@ -105,7 +105,7 @@ def read(network: Any, graph: Graph | None = None) -> Hops | Minimiser | Neither
         return _read_unrolled(network, graph)
     found = getattr(network, "hops", None)
     if found is None:
-        return Neither(f"{name} is no polynomial of the graph")
+        return Neither(f"{name} is not a polynomial of the graph")
     hops = found() if callable(found) else found
     if not isinstance(hops, Tensor):
         raise TypeError(f"{type(network).__name__}.hops gave {type(hops).__name__}, not a tensor")

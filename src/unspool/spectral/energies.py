@@ -16,7 +16,7 @@ from unspool.ops.operator import Operator
 from unspool.ops.polynomial import Basis
 from unspool.ops.spmm import spmm
 from unspool.spectral.linear_form import Hops, evaluating, graph_for, propagation_of, read
-from unspool.spectral.response import modes_of
+from unspool.spectral.responses import modes_of
 from unspool.unrolling import Implicit, Unrolled
 
 #: Band edges used when none are given: fine where over-smoothing happens, coarse above.

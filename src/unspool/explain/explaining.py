@@ -14,7 +14,7 @@ from unspool.explain.change import Change, feature_shares, term_shares
 from unspool.explain.explanation import Explanation
 from unspool.explain.node import cut_off, distances, find_node, row_of
 from unspool.explain.score import Against, Outputs, Score, affine_head, choose, predictions
-from unspool.explain.split import Split, split_gradient, split_minimiser, split_polynomial
+from unspool.explain.splitting import Split, split_gradient, split_minimiser, split_polynomial
 from unspool.graph import Graph
 from unspool.graph.from_edge_index import graph_of
 from unspool.models.mlp import Still

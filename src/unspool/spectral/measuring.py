@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.spectral.linear_form import evaluating
-from unspool.spectral.response import Response, modes_of
+from unspool.spectral.responses import Response, modes_of
 from unspool.unrolling import Unrolled
 
 #: Measuring needs all eigenvectors; above this many nodes that takes minutes.

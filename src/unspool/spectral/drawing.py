@@ -12,11 +12,11 @@ from torch import Tensor
 
 from unspool.graph import Graph, spectral_density
 from unspool.ops.polynomial import Basis
-from unspool.spectral.energy import BANDS, Energy, energy
+from unspool.spectral.energies import BANDS, Energy, energy
 from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 from unspool.spectral.fit import Fit
-from unspool.spectral.measure import MeasuredResponse
-from unspool.spectral.response import Response, response
+from unspool.spectral.measuring import MeasuredResponse
+from unspool.spectral.responses import Response, response
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#6E6E6E", "#DADADA"

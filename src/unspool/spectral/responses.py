@@ -243,7 +243,7 @@ def response(
     elif isinstance(found, Minimiser):
         h = MinimiserResponse(found.stencil, found.scale)
     else:
-        from unspool.spectral.measure import measure
+        from unspool.spectral.measuring import measure
 
         if graph is None:
             raise IncompatibleError(

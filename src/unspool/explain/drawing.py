@@ -10,7 +10,7 @@ import torch
 
 from unspool.explain.explanation import Explanation
 from unspool.explain.score import Outputs
-from unspool.explain.split import Method
+from unspool.explain.splitting import Method
 from unspool.explain.text import channel_name, hop_rows, part_rows
 from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 

@@ -13,6 +13,7 @@ from unspool.datasets.limits import TooLarge
 from unspool.datasets.places import Place, cache_folder, data_root, find_folder, stamps
 from unspool.datasets.published import PUBLISHED, difference
 from unspool.datasets.readers.arrays import Unreadable
+from unspool.datasets.registry import is_foreign, load_foreign, registered
 from unspool.datasets.sources import GENERATORS, SOURCES, Source, key_of
 from unspool.datasets.split import Split
 
@@ -37,7 +38,9 @@ def load(
     Args:
         name: in any case: cora, citeseer, pubmed, cs, physics, photo, computers, arxiv, texas, wisconsin, cornell, actor,
             chameleon_filtered, squirrel_filtered, roman-empire, amazon-ratings, minesweeper, tolokers, questions;
-            cora_metattack and citeseer_metattack, with ``_0.05`` to ``_0.25`` behind them for attacked edges; or a generator with its defaults: contextual_sbm, grid, sensor. :func:`catalogue` lists them.
+            cora_metattack and citeseer_metattack, with ``_0.05`` to ``_0.25`` behind them for attacked edges; or a generator with its
+            defaults: contextual_sbm, grid, sensor. :func:`catalogue` lists them. A set of another package by the name that it registers, or
+            as ``package.module:function``, which is imported and called.
         root: the data root; else ``UNSPOOL_DATA``, else ``data`` in the user's cache folder.
         split: another split than the one of the literature: a :class:`Split`, or a function from data sets to splits.
         cache: the folder for processed sets; else ``processed`` in the user's cache folder.
@@ -58,6 +61,9 @@ def load(
         >>> other.split.name
         'random 0.6/0.2/0.2'
     """
+    if is_foreign(name):
+        found = load_foreign(name)
+        return found if split is None else found.with_split(split)
     key = key_of(name)
     if key in GENERATORS:
         made = GENERATORS[key]()
@@ -99,7 +105,8 @@ def catalogue(root: Place | None = None, cache: Place | None = None) -> tuple[En
         return str(kept) if kept.is_file() else f"not here; files go to {base / source.folders[0]}"
 
     entries = [Entry(source.name, source.about, where(source)) for source in SOURCES.values()]
-    return (*entries, *(Entry(name, (f.__doc__ or "").split("\n")[0], "generated") for name, f in GENERATORS.items()))
+    entries += [Entry(name, (f.__doc__ or "").split("\n")[0], "generated") for name, f in GENERATORS.items()]
+    return (*entries, *(Entry(name, one.value, "another package") for name, one in registered().items()))
 
 
 def _found(source: Source, base: Path, folder: Path) -> Dataset:
