@@ -38,12 +38,12 @@ task = train.Task(
     everyone,
     train.Own(modularity_loss, agreement, "agreement"),
 )
-runs = train.repeat(
-    lambda: us.models.UGDGNN(data.features.shape[1], 3, hidden=32, depth=4, dropout=0.2),
-    task,
-    train.Plan(rate=0.01, decay=5e-4, epochs=100),
-    seeds=3,
-)
-best = min(range(3), key=lambda i: runs.runs[i].best.valid_loss)
-print(f"loss by seed: {', '.join(f'{run.best.valid_loss:.3f}' for run in runs.runs)}; the lowest is kept")
-print(f"agreement with the true communities: {runs.runs[best].best.test_score:.3f} (chance: 0.333)")
+config = train.TrainConfig(lr=0.01, weight_decay=5e-4, epochs=100)
+found = []
+for seed in range(3):
+    with train.seeded(seed):
+        model = us.models.UGDGNN(data.features.shape[1], 3, hidden=32, depth=4, dropout=0.2)
+        found.append(train.fit(model, task, config).best)
+best = min(found, key=lambda epoch: epoch.valid_loss)
+print(f"loss by seed: {', '.join(f'{epoch.valid_loss:.3f}' for epoch in found)}; the lowest is kept")
+print(f"agreement with the true communities: {best.test_score:.3f} (chance: 0.333)")

@@ -14,12 +14,9 @@ split = datasets.Split([0, 33], [1, 32], [p for p in people if p not in (0, 1, 3
 data = datasets.from_networkx(club, label="club", split=split)
 print(data)
 
-runs = train.repeat(
-    lambda: us.models.APPNP(data.nodes, 2, hidden=16, depth=10, teleport=0.1, dropout=0.2),
-    train.Task.of(data),
-    train.Plan(rate=0.02, decay=5e-4, epochs=60),
-    seeds=3,
-)
+settings = {"hidden": 16, "depth": 10, "teleport": 0.1, "dropout": 0.2}
+trial = train.Trial(us.models.APPNP, settings, train.TrainConfig(lr=0.02, weight_decay=5e-4, epochs=60))
+runs = train.repeat(trial, data, seeds=3)
 print(runs)
 
 model = runs.models[0]

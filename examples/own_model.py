@@ -1,29 +1,26 @@
-"""A model of one's own: an encoder, a denoising problem with a learnt balance, a decoder."""
-
-import torch
+"""A model of one's own: its settings, an encoder, a denoising problem with a learnt balance, a decoder."""
 
 import unspool as us
+from unspool import datasets, study
 
 
 class Calm(us.models.Model):
-    def __init__(self, in_features, out_features, *, hidden=16, depth=6):
-        super().__init__(in_features, out_features, hidden=hidden, depth=depth)
+    hidden: int = us.setting(16, "width of the encoder", at_least=1)
+    depth: int = us.setting(6, "number of steps", at_least=1, search=study.integers(2, 12))
+    sparsity: float = us.setting(0.02, "weight of the ℓ₁ norm", at_least=0, search=study.uniform(0, 0.1))
+
+    def build(self):
         alpha = us.Learnable(0.3, within=(0, 1), name="α")
-        objective = us.Fidelity(alpha) + us.Smoothness(1 - alpha) + us.Sparse(0.02)
-        self.p_pre = us.nn.Perceptron([in_features, hidden], dropout=0.3, open_end=False)
-        self.propagation = us.unroll(objective, us.Accelerated(), depth)
-        self.p_pos = us.nn.Linear(hidden, out_features)
+        objective = us.Fidelity(alpha) + us.Smoothness(1 - alpha) + us.Sparse(self.sparsity)
+        self.p_pre = us.nn.Perceptron([self.in_features, self.hidden], dropout=0.3, open_end=False)
+        self.propagation = us.unroll(objective, us.Accelerated(), self.depth)
+        self.p_pos = us.nn.Linear(self.hidden, self.out_features)
 
 
 if __name__ == "__main__":
-    torch.manual_seed(0)
-    graph, place = us.graph.sensor(300)
-    x, y = place[:, :1] + 0.7 * torch.randn(300, 8), (place[:, 0] > 0.5).long()
-    for model in (us.models.MLP(8, 2, hidden=16), Calm(8, 2)):
-        adam = torch.optim.Adam(model.parameters(), lr=0.03)
-        for _ in range(50):
-            adam.zero_grad()
-            torch.nn.functional.cross_entropy(model(x, graph)[:40], y[:40]).backward()
-            adam.step()
-        right = (model.eval()(x, graph).argmax(1) == y)[40:].float().mean()
-        print(f"{type(model).__name__:4} {float(right):.0%} right without labels; minimises {model.objective}")
+    print(Calm(8, 2).objective)
+    us.testing.check_model(lambda: Calm(4, 3), features=4)
+    data = datasets.contextual_sbm(nodes=200, classes=2, signal=0.7, seed=0)
+    found = study.run(study.grid(us.models.MLP, Calm, seed=range(3), sparsity=[0, 0.02], epochs=60), data, device="cpu")
+    for best in found.table.best_each("model"):  # the settings of one's own are searched, checked, typed and stored
+        print(best)

@@ -21,7 +21,7 @@ pipe.fit(x, labels, clf__graph=data.graph, clf__valid=valid)
 print(f"pipeline of SVD and APPNP: test accuracy {np.mean(pipe.predict(x)[test] == y[test]):.3f}")
 
 # A search cuts X into rows, which a graph does not survive. So X is node ids, and the rest is bound to the estimator.
-clf = NodeClassifier(models.GPRGNN, epochs=40, rate=0.02, features=data.row_normalised().features, graph=data.graph)
+clf = NodeClassifier(models.GPRGNN, epochs=40, lr=0.02, features=data.row_normalised().features, graph=data.graph)
 grid = {"depth": [2, 10], "dropout": [0.2, 0.6]}
 search = GridSearchCV(clf, grid, cv=NodeSplit(data.split))
 nodes = np.concatenate([train, valid])  # the search never hears of the test nodes

@@ -3,7 +3,7 @@
 import unspool as us
 
 grid = us.study.grid(
-    us.models.GPRGNN, us.models.GCN, seed=range(4), rate=[0.01, 0.05], dropout=[0.2, 0.7], hidden=16, depth=2, epochs=25
+    us.models.GPRGNN, us.models.GCN, seed=range(4), lr=[0.01, 0.05], dropout=[0.2, 0.7], hidden=16, depth=2, epochs=25
 )
 print(grid)
 

@@ -3,14 +3,12 @@
 import optuna
 
 import unspool as us
-from unspool.study.evaluate import evaluate
-from unspool.study.optimise import optimise
 
 
 def suggest(trial: optuna.Trial) -> us.study.Space:
     return us.study.grid(
         us.models.GPRGNN,
-        rate=trial.suggest_float("rate", 1e-3, 1e-1, log=True),
+        lr=trial.suggest_float("lr", 1e-3, 1e-1, log=True),
         dropout=trial.suggest_float("dropout", 0.1, 0.8),
         teleport=trial.suggest_float("teleport", 0.05, 0.9),
         hidden=16, depth=4, epochs=25,
@@ -18,7 +16,9 @@ def suggest(trial: optuna.Trial) -> us.study.Space:
 
 
 search = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=8))
-found = optimise(search, suggest, "citeseer", trials=16, batch=8, seeds=range(2))  # store="search.db" to go on later
+found = us.study.optimise(
+    search, suggest, "citeseer", trials=16, batch=8, seeds=range(2)
+)  # store="search.db" to go on later
 
 best = search.best_trial
 print(f"best of {len(search.trials)}: {', '.join(f'{name} {value:.3g}' for name, value in best.params.items())}")
@@ -27,6 +27,7 @@ print(found)  # all its trials, as a study of ours
 
 # The same by hand, for whoever has a loop of their own: ask, evaluate together, tell.
 asked = [search.ask() for _ in range(4)]
-for trial, outcome in zip(asked, evaluate([suggest(t) for t in asked], "citeseer", seeds=range(2)), strict=True):
+outcomes = us.study.evaluate([suggest(t) for t in asked], "citeseer", seeds=range(2))
+for trial, outcome in zip(asked, outcomes, strict=True):
     search.tell(trial, outcome.value())
 print(f"{len(search.trials)} trials, best validation {search.best_value:.3f}")
