@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test release-check lint types rooms kernels clean
+.PHONY: demo test quick release-check lint types imports kernels clean
 
 demo: $(STAMP)
 	$(BIN)/unspool train --seeds 10 --out out/citeseer
@@ -13,8 +13,12 @@ demo: $(STAMP)
 	$(BIN)/unspool reproduce networks --quick --models UGDGNN,GPRGNN,APPNP
 	$(BIN)/unspool report out/quick/results --out out/report.html --trials 1
 
-test: $(STAMP) lint types rooms
+test: $(STAMP) lint types imports
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# For the minute between two edits: everything that is neither long nor slow.
+quick: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long" tests
 
 # The slow checks, whole: thousands of generated cases where `make test` runs some.
 release-check: $(STAMP)
@@ -28,7 +32,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-rooms: $(STAMP)
+imports: $(STAMP)
 	$(BIN)/lint-imports
 
 # Installing without byte-compiling takes a third of the time; Python compiles what it imports.
@@ -42,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 # The GPU kernels without a GPU, in Triton's interpreter. Triton takes 1 GB, so it is installed for this alone.
 kernels: $(STAMP)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt triton
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/study/test_kernels.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/study/batch/kernel/test_kernels.py
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .import_linter_cache

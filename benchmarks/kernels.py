@@ -1,30 +1,30 @@
-"""Time and bytes of every kernel of a fast pack; used by trials.py."""
+"""Time and bytes of every kernel of a fast batch; used by trials.py."""
 
 from __future__ import annotations
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from unspool.study.pack.fast import FastPack
-from unspool.study.pack.fast.blueprint import Middle
+from unspool.study.batch.kernel import KernelBatch
+from unspool.study.batch.kernel.blueprints import Middle
 
 EPOCHS = 5
 
 
-def kernel_table(pack: FastPack) -> None:
+def kernel_table(batch: KernelBatch) -> None:
     """Print one line per kernel: µs a trial-epoch, must-move bytes and their share of the copy bandwidth, gathered bytes a second."""
     peak = copy_bandwidth()
-    pack._graph, pack._calls = None, -(10**9)  # kernels of a graph carry no names
-    pack.advance(1)
+    batch._graph, batch._calls = None, -(10**9)  # kernels of a graph carry no names
+    batch.run_epochs(1)
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        pack.advance(EPOCHS)
+        batch.run_epochs(EPOCHS)
         torch.cuda.synchronize()
-    bytes_of = counted(pack)
+    bytes_of = counted(batch)
     print(
         f"    {'kernel':20} {'µs':>8} {'must move':>11} {'of copy':>8} {'gathered':>12}   (a trial-epoch; copy {peak / 1e12:.2f} TB/s)"
     )
     for event in sorted(seen.key_averages(), key=lambda e: -e.self_device_time_total):
-        each = event.self_device_time_total / EPOCHS / pack.slots
+        each = event.self_device_time_total / EPOCHS / batch.slots
         if each < 0.02:
             continue
         name = {"_rows": "hops", "_hubs": "hops of hubs"}.get(event.key, event.key[:20])
@@ -48,15 +48,15 @@ def copy_bandwidth() -> float:
     return 5 * 2 * source.numel() * 4 / (begin.elapsed_time(end) / 1e3)
 
 
-def counted(pack: FastPack) -> dict[str, tuple[float, float]]:
+def counted(batch: KernelBatch) -> dict[str, tuple[float, float]]:
     """(bytes that must move, bytes gathered) of one trial-epoch, by kernel; all numbers have four bytes."""
-    s, plan = pack.state, pack.plan
+    s, config = batch.state, batch.config
     n, f, h, c, k = s.nodes, s.features, s.width, s.channels, s.hops
     entries, edges = s.shared.x.values.numel(), s.shared.forward.col.numel()
     kept = float((1 / s.scale[0]).mean())
     weights = 4 * f * h
     z, hidden = 4 * n * 2 * c, 4 * n * h
-    series = plan.middle is Middle.SERIES
+    series = config.middle is Middle.SERIES
     found = {
         "first_perceptron": (weights + hidden + z + (k * z if series else 0), 4 * entries * h),
         "first_plain": (weights + 4 * n * s.nets * (h if s.nets == 2 else c), 4 * entries * h),
@@ -65,20 +65,20 @@ def counted(pack: FastPack) -> dict[str, tuple[float, float]]:
         "channels_backward": (2 * hidden + (k * z / 2 if series else z / 2), 0.0),
         "series_backward": ((k + 1) * z / 2, 0.0),
         "middle": (3 * hidden + z, 0.0),
-        "layer_forward": (plan.depth * 7 * hidden, 0.0),
-        "layer_backward": (plan.depth * 6 * hidden, 0.0),
+        "layer_forward": (config.depth * 7 * hidden, 0.0),
+        "layer_backward": (config.depth * 6 * hidden, 0.0),
         "gates": ((k + 1) * z, 0.0),
         "small_adam": (4 * s.layout.size * 7, 0.0),
         "masks": (4 * 2 * entries / 32, 0.0),
     }  # fmt: skip
     wide, narrow = 4 * edges * h, 4 * edges * c
     hops = {
-        Middle.SERIES: (plan.depth * (3 * z + z), plan.depth * 3 * narrow),
-        Middle.GATED: (plan.depth * (2 * z + 1.5 * z), plan.depth * 3 * narrow),
+        Middle.SERIES: (config.depth * (3 * z + z), config.depth * 3 * narrow),
+        Middle.GATED: (config.depth * (2 * z + 1.5 * z), config.depth * 3 * narrow),
         Middle.CONVOLUTION: (6 * hidden + 3 * z, 3 * wide + 3 * narrow),
-        Middle.LINEAR: (plan.depth * 2 * z, plan.depth * 2 * narrow),
-        Middle.JUMPS: (plan.depth * (4 * hidden + 1.5 * z), plan.depth * (2 * wide + narrow)),
-        Middle.DEEP: (plan.depth * 6 * hidden, plan.depth * 3 * wide),
+        Middle.LINEAR: (config.depth * 2 * z, config.depth * 2 * narrow),
+        Middle.JUMPS: (config.depth * (4 * hidden + 1.5 * z), config.depth * (2 * wide + narrow)),
+        Middle.DEEP: (config.depth * 6 * hidden, config.depth * 3 * wide),
     }  # fmt: skip
-    found["_rows"] = hops[plan.middle]
+    found["_rows"] = hops[config.middle]
     return found

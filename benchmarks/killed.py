@@ -6,7 +6,7 @@ Both train the same grid of UGDGNN (hidden width 64, five hops; rates, dropouts 
 One of them is killed with SIGKILL at random moments and started again each time; if it is through before ``--times`` kills, another
 begins on a new file. After the last kill it runs to its end, and every table is compared with the one of the study that was left
 alone: the same trials, none trained again after it was done, the same losses to 1e-4, and scores that differ by no more than a node
-or two. Packs that begin anew have other widths, so sums are rounded in another order.
+or two. Batches that begin anew have other widths, so sums are rounded in another order.
 
 On the CPU the processes are forked after torch is loaded, and are killed after 0.2 to 6 s. CUDA does not survive a fork, so there
 each is a new Python, killed after half to 1.1 times what the study takes by itself; more trials or epochs keep it busy for longer than
@@ -53,9 +53,7 @@ class Job:
     def space(self) -> study.Space:
         seeds = range(-(-self.trials // 12))
         rates, dropouts = [0.005, 0.01, 0.02], [0.2, 0.4, 0.6, 0.8]
-        return study.grid(
-            models.UGDGNN, seed=seeds, rate=rates, dropout=dropouts, hidden=64, depth=5, epochs=self.epochs
-        )
+        return study.grid(models.UGDGNN, seed=seeds, lr=rates, dropout=dropouts, hidden=64, depth=5, epochs=self.epochs)
 
     def __call__(self, path: Path) -> None:
         torch.set_num_threads(1)

@@ -35,8 +35,9 @@ def measure(name: str, task: train.Task, precision: train.Precision, epochs: int
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         began = time.perf_counter()
-        plan = train.Plan(epochs=count, precision=precision)
-        run = train.run_seed(lambda: kind(128, 40, **settings), 0, task, plan)[1]
+        config = train.TrainConfig(epochs=count, precision=precision)
+        with train.seeded(0, "cuda"):
+            run = train.fit(kind(128, 40, **settings).to("cuda"), task, config)
         torch.cuda.synchronize()
     each = (time.perf_counter() - began) / epochs * 1e3
     return each, torch.cuda.max_memory_allocated() / 1e6, run.history[-1].train_loss

@@ -38,7 +38,7 @@ def ours(model: us.models.Model, task: train.Task, epochs: int) -> tuple[float, 
     made = copy.deepcopy(model)
     _wait(task.target.device)
     began = time.perf_counter()
-    run = train.fit(made, task, train.Plan(rate=0.01, decay=5e-4, epochs=epochs))
+    run = train.fit(made, task, train.TrainConfig(lr=0.01, weight_decay=5e-4, epochs=epochs))
     _wait(task.target.device)
     return time.perf_counter() - began, run.best
 

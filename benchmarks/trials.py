@@ -10,8 +10,8 @@ every epoch on both sides.
 *PyG loop*: what its users write. Dense row-normalised features, ``F.dropout``, layers with ``cached=True`` or weights normalised
 beforehand, torch's Adam, one model at a time.
 
-*Ours*, GPU: a fast pack of ``--trials`` trials with different seeds, as ``unspool.study.run`` trains them; the time of a call of
-``advance`` that includes fetching all numbers, after one that compiled and captured. CPU: one process per core, each with a stack of
+*Ours*, GPU: a fast batch of ``--trials`` trials with different seeds, as ``unspool.study.run`` trains them; the time of a call of
+``run_epochs`` that includes fetching all numbers, after one that compiled and captured. CPU: one process per core, each with a stack of
 ``--trials`` trials and one thread; all of them at work at once.
 
 ``--kernels`` adds, for each kernel, its time, the bytes that must move through memory (each input read once, each output written
@@ -34,23 +34,23 @@ import torch
 from torch.nn import functional
 
 from models import _machine
-from unspool import models, study, train
-from unspool.study.pack.fast import FastPack
+from unspool import models, train
+from unspool.study.batch.kernel import KernelBatch
 
 NAMES = ("UGDGNN", "APPNP", "GPRGNN", "JKNet", "DAGNN", "GCN", "SGC", "GCNII", "AirGNN", "PPNP")
 SETS = ("cora", "citeseer", "pubmed", "photo", "cs", "physics")
 DEPTH = {"GCN": 2, "SGC": 2, "GCNII": 20}
 
 
-def trials_of(name: str, count: int) -> list[study.Trial]:
+def trials_of(name: str, count: int) -> list[train.Trial]:
     settings: dict[str, object] = {} if name == "PPNP" else {"depth": DEPTH.get(name, 10)}
     if name != "SGC":
         settings.update(hidden=64, dropout=0.5)
-    plan = train.Plan(rate=0.01, decay=5e-4, epochs=1000)
-    return [study.Trial(getattr(models, name), settings, plan, seed, normalise_rows=True) for seed in range(count)]
+    config = train.TrainConfig(lr=0.01, weight_decay=5e-4, epochs=1000)
+    return [train.Trial(getattr(models, name), settings, config, seed, normalise_rows=True) for seed in range(count)]
 
 
-def theirs(name: str, member: study.Member, dense: torch.Tensor, index: torch.Tensor, epochs: int) -> float:
+def theirs(name: str, member: train.PreparedTrial, dense: torch.Tensor, index: torch.Tensor, epochs: int) -> float:
     """Seconds an epoch of the loop of a PyG user."""
     from pyg_peers import PEERS
 
@@ -81,29 +81,29 @@ def theirs(name: str, member: study.Member, dense: torch.Tensor, index: torch.Te
     return (time.perf_counter() - began) / epochs
 
 
-def ours_gpu(members: list[study.Member], epochs: int, rounds: int) -> tuple[float, FastPack]:
-    """Seconds an epoch of one trial in a fast pack."""
-    pack = FastPack(members)
-    pack.advance(4)
+def ours_gpu(members: list[train.PreparedTrial], epochs: int, rounds: int) -> tuple[float, KernelBatch]:
+    """Seconds an epoch of one trial in a fast batch."""
+    batch = KernelBatch(members)
+    batch.run_epochs(4)
     found = []
     for _ in range(rounds):
         began = time.perf_counter()
-        pack.advance(epochs)
+        batch.run_epochs(epochs)
         found.append((time.perf_counter() - began) / epochs / len(members))
-    return statistics.median(found), pack
+    return statistics.median(found), batch
 
 
 def _at_work(data: str, name: str, count: int, epochs: int, rounds: int, barrier, queue) -> None:
-    from unspool.study.engine.groups import open_pack
+    from unspool.study.engine.batching import open_batch
 
     torch.set_num_threads(1)
-    provide = study.Provider(data)
-    pack = open_pack([provide(trial) for trial in trials_of(name, count)])
-    pack.advance(2)
+    loader = train.TrialLoader(data)
+    batch = open_batch([loader.prepare(trial) for trial in trials_of(name, count)])
+    batch.run_epochs(2)
     for _ in range(rounds):
         barrier.wait()
         began = time.perf_counter()
-        pack.advance(epochs)
+        batch.run_epochs(epochs)
         queue.put((time.perf_counter() - began) / epochs / count)
 
 
@@ -124,15 +124,15 @@ def ours_cpu(data: str, name: str, count: int, epochs: int, rounds: int) -> floa
 
 
 @functools.lru_cache(maxsize=1)
-def provider(data: str, device: str) -> study.Provider:
+def loader_of(data: str, device: str) -> train.TrialLoader:
     """Reads a set once for all models."""
-    return study.Provider(data, device)
+    return train.TrialLoader(data, device)
 
 
 def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, object]:
     device = arguments.device
-    provide = provider(data, device)
-    first = provide(trials_of(name, 1)[0])
+    loader = loader_of(data, device)
+    first = loader.prepare(trials_of(name, 1)[0])
     x = first.task.x
     dense = x.to_dense() if not isinstance(x, torch.Tensor) else x
     csr, row = first.task.graph.operator.forward, first.task.graph.operator.rows()
@@ -141,13 +141,13 @@ def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, ob
     del dense
     if device == "cuda":
         torch.cuda.empty_cache()
-        count = _fitting(name, provide, arguments.trials)
-        members = [provide(trial) for trial in trials_of(name, count)]
-        fast, pack = ours_gpu(members, arguments.epochs, arguments.rounds)
+        count = _fitting(name, loader, arguments.trials)
+        members = [loader.prepare(trial) for trial in trials_of(name, count)]
+        fast, batch = ours_gpu(members, arguments.epochs, arguments.rounds)
         if arguments.kernels:
             from kernels import kernel_table
 
-            kernel_table(pack)
+            kernel_table(batch)
     else:
         count = arguments.trials
         fast = ours_cpu(data, name, count, arguments.epochs, arguments.rounds)
@@ -165,11 +165,11 @@ def compare(data: str, name: str, arguments: argparse.Namespace) -> dict[str, ob
     }
 
 
-def _fitting(name: str, provide: study.Provider, wanted: int) -> int:
+def _fitting(name: str, loader: train.TrialLoader, wanted: int) -> int:
     """As many trials as the engine would train at once."""
-    from unspool.study.engine.room import slots_for
+    from unspool.study.engine.memory import slots_for
 
-    return slots_for(provide(trials_of(name, 1)[0]), FastPack, wanted)
+    return slots_for(loader.prepare(trials_of(name, 1)[0]), KernelBatch, wanted)
 
 
 def main() -> None:

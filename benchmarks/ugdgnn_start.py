@@ -15,6 +15,7 @@ import torch
 import unspool as us
 from unspool import datasets, train
 from unspool.models.hop_start import HopStart, hop_start
+from unspool.reproduce.presets import PAPER
 
 STARTS = {
     "ζ = 1/K": lambda hops: hops.zeta.fill_(1 / (hops.zeta.numel() - 1)),
@@ -36,19 +37,19 @@ def main() -> None:
     parser.add_argument("--accuracy", action="store_true", help="the epoch of the highest validation accuracy")
     parser.add_argument("--device", default="cpu")
     wanted = parser.parse_args()
-    select = train.Select.VALIDATION_ACCURACY if wanted.accuracy else train.Select.VALIDATION_LOSS
+    monitor = train.Monitor.VALID_SCORE if wanted.accuracy else train.Monitor.VALID_LOSS
     for name in wanted.datasets:
         data = datasets.load(name, root=wanted.data).row_normalised()
-        how = us.models.preset(us.models.UGDGNN, name)
+        trial = PAPER.trial(us.models.UGDGNN, name)
+        config = trial.config.replace(epochs=wanted.epochs, monitor=monitor)
         for label, change in STARTS.items():
             scores = []
             for seed in range(wanted.seeds):
-                torch.manual_seed(seed)
-                model = how.build(data.features.shape[1], len(data.classes))
+                model = trial.with_seed(seed).build(data.features.shape[1], len(data.classes))
                 with torch.no_grad():
                     change(model.propagation)
                 task = train.Task.of(data).to(wanted.device)
-                run = train.fit(model.to(wanted.device), task, how.plan(epochs=wanted.epochs, select=select))
+                run = train.fit(model.to(wanted.device), task, config)
                 scores.append(100 * run.best.test_score)
             print(
                 f"{data.name:10} {label:22} {statistics.mean(scores):.2f}  {[round(s, 1) for s in scores]}", flush=True
