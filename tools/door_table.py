@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import warnings
@@ -59,6 +60,8 @@ def main() -> None:
 def differences(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[str], float, str]:
     """Which runs are missing or select another epoch; the largest relative difference of a number; and where it is.
 
+    Numbers that are not finite are infinitely far apart.
+
     Example:
         >>> row = {"door": "a", "data": "b", "model": "c", "seed": 0, "epoch": 3, **dict.fromkeys(NUMBERS[1:], 2.0)}
         >>> differences([row], [row | {"test_score": 2.5}])
@@ -73,7 +76,9 @@ def differences(before: Sequence[Row], now: Sequence[Row]) -> tuple[list[str], f
         for name in NUMBERS[1:]:
             old, new = known[key][name], found[key][name]
             apart = abs(new - old) / max(abs(old), 1e-12)
-            if not apart <= far:  # NaN too
+            if not math.isfinite(apart):  # Trap: NaN is neither larger nor smaller than any number
+                apart = math.inf
+            if apart > far:
                 far, where = apart, f"{_words(key)}: {name}"
     return told, far, where
 

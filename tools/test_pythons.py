@@ -15,6 +15,7 @@ VERSIONS = ("3.11", "3.12", "3.13")
 
 
 def main(words: list[str]) -> int:
+    """Run a target of the Makefile on each version, say how each ended, and return 1 where one failed."""
     root = Path(__file__).resolve().parent.parent
     target = next((word for word in words if not word[0].isdigit()), "test")
     wanted = [word for word in words if word[0].isdigit()] or list(VERSIONS)
