@@ -1,7 +1,7 @@
-"""Print docs/bad-input.md: what is wrong with data and wishes, and the sentence that says so.
+"""Print docs/bad-input.md: what can be wrong with data, options and arguments, and the message for each case.
 
-The rows are the cases of tests/datasets/test_bad_inputs.py, tests/cli/test_bad_wishes.py and tests/cli/test_study_wishes.py, which
-compare every sentence with what is said:
+The rows are the cases of tests/datasets/test_bad_inputs.py, tests/cli/test_bad_input.py and tests/cli/study/test_bad_input.py,
+which compare every sentence with the message that is printed or raised:
 
     python tools/bad_inputs.py > docs/bad-input.md
 """
@@ -17,21 +17,20 @@ from typing import Any
 TESTS = Path(__file__).parent.parent / "tests"
 
 INTRODUCTION = """\
-# What you read when something is wrong
+# Error messages for bad input
 
-Bad data and wishes that cannot be granted end in one sentence: what is wrong, where, and the way out. In Python it is the
-message of a `ValueError`, `TypeError` or `OSError`; a command prints it after `unspool: `, without a traceback, and ends with
-exit code 2 (with `UNSPOOL_TRACEBACK=1` it shows the traceback too). Files that were there before stay as they were, and none
-is left half-written.
+Bad data, and options or arguments that cannot be met, end in one sentence: what is wrong, where, and what to do about it. In Python it
+is the message of a `ValueError`, `TypeError` or `OSError`; a command prints it after `unspool: `, without a traceback, and ends with
+exit code 2 (with `UNSPOOL_TRACEBACK=1` it shows the traceback too). Existing files stay as they were, and no file is left half-written.
 
 **Files from others.** Reading a model, a snapshot or a table runs no code. Compressed files that
-unpack to more than 4 GB are refused; `UNSPOOL_LARGEST_GB=16` allows more. Weights, cards, checkpoints and snapshots carry checksums,
-so damage is found; a checksum does not say who made a file. A card (`model.json`) names the files that its model was trained on, and
-`unspool predict` and `unspool explain` take them without being asked, so that your own runs need no more options; but only if what is in
-them is, by its hash, what the model was trained on. Otherwise nothing of them is printed or written: name the data with `--edges` and
-`--features` to use them as they are.
+unpack to more than 4 GB are refused; `UNSPOOL_LARGEST_GB=16` allows more. Weights, cards and snapshots carry checksums,
+so damage is found; a checksum does not say who made a file. A card (`model.json`) names the files that its model was trained on.
+`unspool predict` and `unspool explain` read them when no data are given, so that your own runs need no more options, but only if their
+contents have the hash of the data that the model was trained on. Otherwise nothing of them is printed or written: give the data with
+`--edges` and `--features` to use them as they are.
 
-The tests make every mistake below and compare what is said; `python tools/bad_inputs.py` prints this page from them. `DIR`
+The tests make every mistake below and compare the messages; `python tools/bad_inputs.py` prints this page from them. `DIR`
 stands for a folder.
 """
 
@@ -47,12 +46,13 @@ def page() -> str:
     sys.path.insert(0, str(TESTS))
     try:
         data = importlib.import_module("datasets.test_bad_inputs").CASES
-        wishes = importlib.import_module("cli.test_bad_wishes").CASES
-        studies = importlib.import_module("cli.test_study_wishes").STUDIES
+        commands = importlib.import_module("cli.test_bad_input").CASES
+        study = importlib.import_module("cli.study.test_bad_input")
+        studies = [*study.STUDIES, *study.DISTURBED]
     finally:
         sys.path.remove(str(TESTS))
     parts = [
-        INTRODUCTION, "## Data", table(data), "## Commands and training", table(wishes), "## Studies", table(studies),
+        INTRODUCTION, "## Data", table(data), "## Commands and training", table(commands), "## Studies", table(studies),
     ]  # fmt: skip
     return "\n".join(f"{part.rstrip()}\n" for part in parts)
 
@@ -60,7 +60,7 @@ def page() -> str:
 def table(cases: Iterable[tuple[str, Any, str]]) -> str:
     """One row for each case."""
     rows = [f"| {cell(what)} | {cell(sentence.replace('{}', 'DIR'))} |" for what, _, sentence in cases]
-    return "\n".join(["| what is wrong | what you read |", "|---|---|", *rows])
+    return "\n".join(["| what is wrong | message |", "|---|---|", *rows])
 
 
 def cell(text: str) -> str:

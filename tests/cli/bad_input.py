@@ -156,7 +156,7 @@ COMMANDS = [
     # train: splits
     ("an unknown split", lambda p: team(p, "--split", "half"), "--split half: expected one of per-class, per-class:20/30, legacy, random, random:0.6/0.2/0.2 for friends"),
     ("a split that asks for too many", lambda p: team(p, "--split", "per-class:20/30"), "class 0 has 18 labelled nodes, fewer than the 20 + 30 asked for; ask for fewer, or merge the class with another"),
-    ("shares above one", lambda p: team(p, "--split", "random:0.6/0.6/0.2"), "ratios=(0.6, 0.6, 0.2): expected three positive shares with a sum of at most 1"),
+    ("shares above one", lambda p: team(p, "--split", "random:0.6/0.6/0.2"), "--split random:0.6/0.6/0.2: expected three positive shares with a sum of at most 1"),
     ("a split and a split column", lambda p: team(p, "--split", "random", "--split-column", "part"), "--split and --split-column both say which nodes train; give one of them"),
     ("a split column without labels", lambda p: want(p, "--split-column", "part"), "--split-column part: expected labels or numbers beside it; name them with --labels or --label-column"),
     ("an empty part of a split", lambda p: table(p, "a,label,part\n1,x,train\n2,y,train\n3,x,valid\n4,y,\n5,x,\n6,y,\n", "--label-column", "label", "--split-column", "part"), "the split is empty: it has no test nodes; every part needs at least one"),
