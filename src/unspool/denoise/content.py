@@ -14,6 +14,7 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.graph.spectrum import frequencies_and_modes
+from unspool.ops.lanczos import Lanczos
 from unspool.ops.spmm import spmm
 
 #: Up to this many nodes eigenvalues are computed exactly; above, by Lanczos quadrature with random signs.
@@ -80,26 +81,10 @@ def _passed(weight: Tensor, frequency: Tensor) -> Tensor:
 
 
 def _quadrature(graph: Graph, columns: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    r"""Frequencies and weights with :math:`\sum_c v_c^\top f(L) v_c \approx \sum_j w_j f(\lambda_j)`, by Lanczos per column.
-
-    One row for each column. Vectors are not orthogonalised again: copies of found frequencies appear, and share their weight.
-    """
+    r"""Frequencies and weights with :math:`\sum_c v_c^\top f(L) v_c \approx \sum_j w_j f(\lambda_j)`, a row for each column."""
     smoother = graph.require_laplacian()
-    length = torch.linalg.vector_norm(columns, dim=0)
-    unit = columns / torch.where(length > 0, length, 1.0)
-    before, beta = torch.zeros_like(unit), torch.zeros_like(length)
-    diagonal: list[Tensor] = []
-    beside: list[Tensor] = []
+    run = Lanczos(lambda v: spmm(smoother, v), columns)
     for _ in range(min(steps, graph.nodes)):
-        ahead = spmm(smoother, unit) - beta * before
-        diagonal.append((unit * ahead).sum(0))
-        ahead = ahead - diagonal[-1] * unit
-        beta = torch.linalg.vector_norm(ahead, dim=0)
-        # In an exhausted space β is (nearly) zero, which cuts what follows off from the first entry.
-        beside.append(beta)
-        before, unit = unit, ahead / torch.where(beta > 0, beta, 1.0)
-    off = torch.diag_embed(torch.stack(beside[:-1], dim=-1), offset=1) if len(beside) > 1 else 0.0
-    band = torch.diag_embed(torch.stack(diagonal, dim=-1)) + off
-    value, vector = torch.linalg.eigh(band, UPLO="U")
-    weight = vector[:, 0, :].square() * length.square()[:, None]
+        run.step()
+    value, weight = run.quadrature()
     return (graph.scale * (1 - value)).clamp_min(0), weight

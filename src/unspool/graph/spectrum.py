@@ -12,6 +12,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.graph.graph import Graph
 from unspool.graph.normalise import Normalisation
+from unspool.ops.lanczos import Lanczos
 from unspool.ops.operator import Operator
 from unspool.ops.spmm import spmm
 
@@ -108,31 +109,17 @@ def largest_frequency(graph: Graph) -> float:
         return float(frequencies(graph)[-1])
     exact = graph.to("cpu").to(torch.float64)
     smoother: Any = smoother_of(exact).to_scipy()
-    now = np.random.default_rng(0).standard_normal(graph.nodes)  # a seeded start: same graph, same number
-    now, before = now / np.linalg.norm(now), np.zeros(graph.nodes)
-    diagonal, beside, top, miss = list[float](), [0.0], 0.0, 1.0
-    while len(diagonal) < STEPS:
-        new = now - smoother @ now - beside[-1] * before
-        diagonal.append(float(now @ new))
-        new -= diagonal[-1] * now
-        beside.append(float(np.linalg.norm(new)))
-        ended = beside[-1] < 1e-12  # the start was made of so few modes
-        if ended or len(diagonal) % 20 == 0:
-            top, miss = _ritz(diagonal, beside)
-        if ended or miss < 1e-10:
-            return exact.scale * min(top + miss, 2.0)
-        before, now = now, new / beside[-1]
+    start = np.random.default_rng(0).standard_normal(graph.nodes)  # a seeded start: same graph, same number
+    run, top = Lanczos(lambda v: v - smoother @ v, start), 0.0
+    for step in range(1, STEPS + 1):
+        run.step()
+        ended = run.beside[-1] < 1e-12  # the start was made of so few modes
+        if ended or step % 20 == 0:
+            top, miss = run.ritz(-1)
+            if ended or miss < 1e-10:
+                return exact.scale * min(top + miss, 2.0)
     short = (np.log(1.648 * np.sqrt(graph.nodes) / CHANCE) / (2 * STEPS - 1)) ** 2
     return exact.scale * min(top / (1.0 - short), 2.0)
-
-
-def _ritz(diagonal: list[float], beside: list[float]) -> tuple[float, float]:
-    """The largest eigenvalue of Lanczos' tridiagonal matrix, and how far it is at most from one of the graph's."""
-    from scipy.linalg import eigh_tridiagonal
-
-    last = len(diagonal) - 1
-    value, vector = eigh_tridiagonal(diagonal, beside[1:-1], select="i", select_range=(last, last))
-    return float(value[0]), beside[-1] * abs(float(vector[-1, 0]))
 
 
 def spectral_density(graph: Graph, points: int = 201, degree: int = 80, probes: int = 16, seed: int = 0) -> Density:

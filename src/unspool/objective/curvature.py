@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.objective.term import Given, Stencil, StencilTerm, stencil_gradient
+from unspool.ops.lanczos import Lanczos
 
 if TYPE_CHECKING:
     from unspool.objective.objective import Objective
@@ -82,30 +83,17 @@ def _dense(apply: Callable[[Tensor], Tensor], like: Tensor) -> tuple[float, floa
 
 
 def _lanczos(apply: Callable[[Tensor], Tensor], like: Tensor) -> tuple[float, float, float]:
-    """The same by Lanczos' three-term recurrence, whose outer values converge although it forgets to be orthogonal."""
-    now = torch.randn(like.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(like)
-    now, before = now / torch.linalg.vector_norm(now), torch.zeros_like(like)
-    diagonal, beside = list[float](), [0.0]
+    """The same by Lanczos' method."""
+    start = torch.randn(like.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(like)
+    run = Lanczos(lambda v: apply(v.view(like.shape)).flatten(), start.flatten())
     value, miss, largest = math.inf, math.inf, 0.0
     tiny = torch.finfo(like.dtype).eps
     for step in range(1, STEPS + 1):
-        new = apply(now) - beside[-1] * before
-        diagonal.append(float((now * new).sum()))
-        new = new - diagonal[-1] * now
-        beside.append(float(torch.linalg.vector_norm(new)))
-        ended = beside[-1] <= tiny * max(largest, 1e-30)  # the start was made of so few modes
+        run.step()
+        ended = run.beside[-1] <= tiny * max(largest, 1e-30)  # the start was made of so few modes
         if ended or step % 20 == 0:
-            value, miss, largest = _ritz(diagonal, beside)
+            value, miss = run.ritz(0)
+            largest = max(abs(value), abs(run.ritz(-1)[0]))
             if ended or value < -100 * tiny * largest or miss <= max(0.01 * value, 10 * tiny * largest):
                 break
-        before, now = now, new / beside[-1]
     return value, miss, largest
-
-
-def _ritz(diagonal: list[float], beside: list[float]) -> tuple[float, float, float]:
-    from scipy.linalg import eigh_tridiagonal
-
-    value, vector = eigh_tridiagonal(diagonal, beside[1:-1], select="i", select_range=(0, 0))
-    last = len(diagonal) - 1
-    top = eigh_tridiagonal(diagonal, beside[1:-1], eigvals_only=True, select="i", select_range=(last, last))
-    return float(value[0]), beside[-1] * abs(float(vector[-1, 0])), max(abs(float(value[0])), abs(float(top[0])))
