@@ -12,7 +12,7 @@ class HeavyBall(us.Algorithm):
     step: us.Coefficient
     momentum: us.Coefficient
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, h)
 
     def update(self, state, problem):

@@ -59,7 +59,7 @@ class HeavyBall(us.Algorithm):
     step: Any = 0.2
     momentum: Any = 0.5
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, h)
 
     def update(self, state, problem):

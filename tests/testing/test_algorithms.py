@@ -13,7 +13,7 @@ class Anderson(us.Algorithm):
     def inner(self, a, b):
         return (a * b).sum((-2, -1), keepdim=True)
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, h, h)
 
     def update(self, state, problem):

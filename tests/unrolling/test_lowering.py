@@ -47,7 +47,7 @@ class Anderson(us.Algorithm):
 
     step: Any = 0.2
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, ())
 
     def update(self, state, problem):
@@ -144,7 +144,7 @@ class Broken(Rule):
 class Buffered(Rule):
     """Begins with a tensor."""
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, torch.zeros_like(h))
 
     def update(self, state, problem):
@@ -171,7 +171,7 @@ OTHERS = [
 
 
 def stepped(algorithm, x, graph, depth):
-    state = algorithm.init(x.clone())
+    state = algorithm.init(x.clone(), None)
     for k in range(1, depth + 1):
         state = algorithm.update(state, us.Problem(us.objective.as_objective(OBJECTIVE), us.Given(x, graph), k))
     return state[0]

@@ -88,7 +88,7 @@ class Damped(us.GradientDescent):
 class Counting(Algorithm):
     """One iterate, and a number that changes from layer to layer."""
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, 1.0)
 
     def update(self, state, problem):

@@ -39,7 +39,7 @@ class Accelerated(SteppedAlgorithm):
         if self.momentum is not None:
             object.__setattr__(self, "momentum", as_coefficient(self.momentum))
 
-    def init(self, h: Any) -> State:
+    def init(self, h: Any, problem: Problem) -> State:
         """Two equal iterates."""
         return (h, h)
 

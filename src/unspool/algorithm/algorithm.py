@@ -109,8 +109,14 @@ class Algorithm(ABC):
     def check(self, objective: Objective) -> None:  # noqa: B027 - most rules have nothing to add to check_fit
         """Refuse an objective that the rule does not fit for reasons of its own, naming the term."""
 
-    def init(self, h: Any) -> State:
-        """The state before the first step, with the iterate first."""
+    def init(self, h: Any, problem: Problem) -> State:
+        """The state before the first step, with the iterate first.
+
+        Args:
+            h: where the iterates start.
+            problem: the first layer's, for rules that keep more than iterates: dual variables have the shape of what an
+                operator makes of h.
+        """
         return (h,)
 
     @abstractmethod
@@ -168,9 +174,9 @@ def shipped(part: Any) -> bool:
     return type(part).__module__.startswith("unspool.")
 
 
-def initial_state(algorithm: Algorithm, start: Tensor) -> State:
+def initial_state(algorithm: Algorithm, start: Tensor, problem: Problem) -> State:
     """The state before the first step. A rule of one's own begins with a copy, which it may change in place."""
-    return algorithm.init(start if shipped(algorithm) else start.clone())
+    return algorithm.init(start if shipped(algorithm) else start.clone(), problem)
 
 
 def handled_kinds(algorithm: Algorithm) -> tuple[Kind, ...]:

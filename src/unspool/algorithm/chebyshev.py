@@ -46,7 +46,7 @@ class Chebyshev(Algorithm):
         probe = ring(3).to(torch.float64)
         _require_curved(objective, objective.curvature(Given(probe.degree, probe))[0])
 
-    def init(self, h: Any) -> State:
+    def init(self, h: Any, problem: Problem) -> State:
         """Two iterates and ω."""
         return (h, h, 0.0)
 

@@ -81,7 +81,7 @@ def objective_steps(model: Any, x: Any, graph: Graph) -> list[Step]:
 def _stepped(net: Unrolled, x: Tensor, graph: Graph) -> list[Step]:
     if isinstance(net.algorithm, Exact):
         raise IncompatibleError(f"{net.algorithm.name} goes to the minimiser at once, so nothing happens along depth")
-    state: Any = net.algorithm.init(net.start.tensor(x))
+    state: Any = net.algorithm.init(net.start.tensor(x), net.problem(x, graph, 1))
     steps: list[Step] = []
     for k in range(1, net.depth + 1):
         problem = net.problem(x, graph, k)

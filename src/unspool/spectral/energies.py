@@ -221,7 +221,7 @@ def _steps(net: Unrolled, x: Tensor, graph: Graph) -> Iterable[Tensor]:
         yield x
         yield net(x, graph)
         return
-    state = net.algorithm.init(net.start.tensor(x))
+    state = net.algorithm.init(net.start.tensor(x), net.problem(x, graph, 1))
     yield state[0]
     for k in range(1, net.depth + 1):
         if net.between is not None:

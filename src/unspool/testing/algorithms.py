@@ -121,7 +121,7 @@ def example_network(depth: int = 5, features: int = 3) -> Unrolled:
 def _run(
     algorithm: Algorithm, objective: Objective, x: Tensor, graph: Graph, start: Tensor, steps: int
 ) -> list[Tensor]:
-    state: State = initial_state(algorithm, start)
+    state: State = initial_state(algorithm, start, Problem(objective, Given(x, graph)))
     path = [start]
     for k in range(1, steps + 1):
         plain = Problem(objective, Given(x, graph), k)

@@ -53,7 +53,7 @@ def try_lowering(
     try:
         if shipped(algorithm):
             _lowered(algorithm, objective, 1, values, start, Basis.POWERS)
-            return Attempt(Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS)
+            return Attempt(Basis.CHEBYSHEV if powers_may_cancel(algorithm, objective, values) else Basis.POWERS)
         with torch.random.fork_rng(devices=[]):  # whatever it draws, the user's numbers come out as if it had not been
             return _tried(algorithm, objective, depth, values, start)
     except IncompatibleError as refusal:
@@ -71,21 +71,22 @@ def first_values(leaves: tuple[Leaf, ...], depth: int) -> Callable[[int], Values
     return lambda k: {leaf: r[k - 1] if leaf.per_layer else r for leaf, r in raw.items()}
 
 
-def powers_may_cancel(algorithm: Algorithm) -> bool:
+def powers_may_cancel(algorithm: Algorithm, objective: Objective, values: Callable[[int], Values]) -> bool:
     """Whether power coefficients can grow and cancel: with more than one iterate in the state, or learnt step sizes.
 
     Steps that are each unstable and stable together are what momentum methods are made of, and what training finds.
     """
     if algorithm.leaves:
         return True
-    probe = HopPolynomial({}, Basis.POWERS)
-    return sum(isinstance(part, HopPolynomial) for part in algorithm.init(probe)) > 1
+    graph, (x, _) = _small(), _signals(objective, algorithm)
+    first = LinearProblem(objective, Given(x, graph, values(1)), 1, None, Basis.POWERS)
+    return sum(isinstance(part, HopPolynomial) for part in algorithm.init(HopPolynomial({}, Basis.POWERS), first)) > 1
 
 
 def _tried(
     algorithm: Algorithm, objective: Objective, depth: int, values: Callable[[int], Values], start: Start
 ) -> Attempt:
-    basis = Basis.CHEBYSHEV if powers_may_cancel(algorithm) else Basis.POWERS
+    basis = Basis.CHEBYSHEV if powers_may_cancel(algorithm, objective, values) else Basis.POWERS
     parts = _lowered(algorithm, objective, depth, values, start, basis)
     if basis is Basis.POWERS and any(float(hops.abs().sum(0).max()) > 100 for hops in parts.values()):
         basis = Basis.CHEBYSHEV  # steps that are unstable each, and perhaps stable together
@@ -106,7 +107,8 @@ def _gap(
     """How far the lowered network is from its steps, on random signals of some size."""
     graph, (x, other) = _small(), _signals(objective, algorithm) * scale
     begin = torch.zeros_like(x) if isinstance(start, Zero) else other if isinstance(start, From) else x
-    state, size = algorithm.init(begin.clone()), float(torch.linalg.vector_norm(x))
+    state = algorithm.init(begin.clone(), Problem(objective, Given(x, graph, values(1))))
+    size = float(torch.linalg.vector_norm(x))
     for k in range(1, depth + 1):
         state = algorithm.update(state, Problem(objective, Given(x, graph, values(k)), k))
         size = max(size, float(torch.linalg.vector_norm(state[0])))

@@ -116,7 +116,7 @@ def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> 
         parts: dict[str, Tensor] = {}
     else:
         parts = {"x" if isinstance(start, Input) else "start": first.one()}
-    state = algorithm.init(HopPolynomial(parts, first.basis))
+    state = algorithm.init(HopPolynomial(parts, first.basis), first)
     for problem in problems:
         state = algorithm.update(state, problem)
     return state[0]

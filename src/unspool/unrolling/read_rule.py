@@ -60,7 +60,7 @@ def read_back_layers(algorithm: Algorithm, problems: list[Problem]) -> ReadBack:
 def _advanced(algorithm: Algorithm, fresh: HopPolynomial, state: tuple[Any, ...], problem: OneStep) -> tuple[Any, ...]:
     """One step from an iterate of its own, with whatever else the rule remembers."""
     try:
-        before = (fresh, *state[1:]) if state else algorithm.init(fresh)
+        before = (fresh, *state[1:]) if state else algorithm.init(fresh, problem)
         for kept in (before, after := algorithm.update(before, problem)):
             _check_single(algorithm, kept, problem)
         return after

@@ -40,7 +40,7 @@ def check_strangers(algorithm: Algorithm, problem: Problem, start: Tensor) -> No
                 _refuse_if(depends_on_strangers(lambda term=term: _parts(term, problem, start)), term.name)
         if not shipped(algorithm):
             _refuse_if(
-                depends_on_strangers(lambda: algorithm.update(initial_state(algorithm, start), problem)), algorithm.name
+                depends_on_strangers(lambda: algorithm.update(initial_state(algorithm, start, problem), problem)), algorithm.name
             )
 
 

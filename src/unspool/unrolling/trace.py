@@ -63,7 +63,7 @@ class Trace:
 
 def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace:
     """Step through the problems one by one, measuring each."""
-    state: State = initial_state(algorithm, start)
+    state: State = initial_state(algorithm, start, problems[0])
     iterates, before, after, slopes, distances, minima = [start], [], [], [], [], []
     target: Tensor | None = None
     reason: str | None = None

@@ -172,9 +172,9 @@ class Unrolled(nn.Module):
         if isinstance(self.adjoint, Implicit):
             who = "Exact" if isinstance(self.algorithm, Exact) else "Implicit"
             return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint, who)
-        state = initial_state(self.algorithm, start)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         values = [self.values(k) for k in range(1, self.depth + 1)]
+        state = initial_state(self.algorithm, start, self._filled(x, graph, 1, values[0]))
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
             _refuse_stacked()
             for first in range(1, self.depth + 1, self.adjoint.every):

@@ -13,7 +13,7 @@ class HeavyBall(us.Algorithm):
     step: Any = 0.3
     momentum: Any = 0.3
 
-    def init(self, h):
+    def init(self, h, problem):
         return (h, h)
 
     def update(self, state, problem):
