@@ -41,6 +41,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.algorithm import Exact as Exact
     from unspool.algorithm import GradientDescent as GradientDescent
     from unspool.algorithm import InverseLipschitz as InverseLipschitz
+    from unspool.algorithm import Jacobi as Jacobi
+    from unspool.algorithm import PrimalDual as PrimalDual
     from unspool.algorithm import Problem as Problem
     from unspool.algorithm import ProximalGradient as ProximalGradient
     from unspool.algorithm import minimise as minimise
@@ -56,17 +58,32 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.models import save_pretrained as save
     from unspool.objective import Activation as Activation
     from unspool.objective import Box as Box
+    from unspool.objective import Capped as Capped
     from unspool.objective import Coefficient as Coefficient
+    from unspool.objective import CompositeTerm as CompositeTerm
     from unspool.objective import Diagonal as Diagonal
+    from unspool.objective import EdgePenalty as EdgePenalty
     from unspool.objective import EdgeSmoothness as EdgeSmoothness
+    from unspool.objective import EdgeSparse as EdgeSparse
     from unspool.objective import Fidelity as Fidelity
+    from unspool.objective import FilteredFidelity as FilteredFidelity
     from unspool.objective import Fixed as Fixed
     from unspool.objective import Given as Given
+    from unspool.objective import GroupDifference as GroupDifference
+    from unspool.objective import GroupGap as GroupGap
+    from unspool.objective import HigherSmoothness as HigherSmoothness
+    from unspool.objective import Incidence as Incidence
     from unspool.objective import Kind as Kind
+    from unspool.objective import LaplacianPower as LaplacianPower
     from unspool.objective import Learnable as Learnable
+    from unspool.objective import LinearOperator as LinearOperator
+    from unspool.objective import Log as Log
     from unspool.objective import LowRank as LowRank
+    from unspool.objective import NodeFidelity as NodeFidelity
     from unspool.objective import NonNegative as NonNegative
     from unspool.objective import Objective as Objective
+    from unspool.objective import Penalty as Penalty
+    from unspool.objective import Power as Power
     from unspool.objective import ProximableTerm as ProximableTerm
     from unspool.objective import Relaxed as Relaxed
     from unspool.objective import Ridge as Ridge
@@ -76,6 +93,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import Smoothness as Smoothness
     from unspool.objective import SmoothTerm as SmoothTerm
     from unspool.objective import Sparse as Sparse
+    from unspool.objective import Spread as Spread
     from unspool.objective import Stencil as Stencil
     from unspool.objective import StencilTerm as StencilTerm
     from unspool.objective import Symmetric as Symmetric
@@ -87,6 +105,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.ops.polynomial import propagate as propagate
     from unspool.settings import setting as setting
     from unspool.unrolling import Checkpointed as Checkpointed
+    from unspool.unrolling import FixedPoint as FixedPoint
     from unspool.unrolling import From as From
     from unspool.unrolling import HopNetwork as HopNetwork
     from unspool.unrolling import Implicit as Implicit
@@ -109,14 +128,14 @@ _FROM = {
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
-        "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
+        "Jacobi", "PrimalDual", "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
     ),
     "errors": ("IncompatibleError", "InputError"),
     "estimator": ("GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"),
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -124,7 +143,7 @@ _FROM = {
     "ops.polynomial": ("Basis", "propagate"),
     "settings": ("setting",),
     "unrolling": (
-        "Checkpointed", "From", "HopNetwork", "Implicit", "Input", "Polynomial", "ReadBack", "Stored", "Trace", "Unrolled", "Zero",
+        "Checkpointed", "FixedPoint", "From", "HopNetwork", "Implicit", "Input", "Polynomial", "ReadBack", "Stored", "Trace", "Unrolled", "Zero",
         "read_back_hops", "unroll",
     ),
 }  # fmt: skip
@@ -149,12 +168,106 @@ def __dir__() -> list[str]:
 
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come through __getattr__
-    "Accelerated", "Activation", "Algorithm", "Basis", "Box", "Chebyshev", "Checkpointed", "Coefficient", "ConvergenceWarning", "Diagonal", "EdgeSmoothness",
-    "Exact", "Fidelity", "Fixed", "From", "Given", "GradientDescent", "Graph", "GraphDenoiser", "HopNetwork", "Implicit", "IncompatibleError", "Input",
-    "InputError", "InverseLipschitz", "Kind", "Learnable", "LowRank", "NodeClassifier", "NodeRegressor", "NodeSplit", "NonNegative", "Normalisation",
-    "Objective", "Polynomial", "Problem", "ProximableTerm", "ProximalGradient", "ReadBack", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity",
-    "Schedule", "SmoothTerm", "Smoothness", "SolveReport", "Sparse", "Stencil", "StencilTerm", "Stored", "Symmetric", "Term", "Trace", "Unrolled", "Zero",
-    "algorithm", "datasets", "denoise", "estimator", "explain", "graph", "load", "minimise", "models", "nn", "objective", "ops", "propagate",
-    "read_back_hops", "report", "reproduce", "save", "setting", "settings", "solve_reports", "spectral", "study", "testing", "theory", "train",
-    "unroll", "unrolling",
+    "Accelerated",
+    "Activation",
+    "Algorithm",
+    "Basis",
+    "Box",
+    "Capped",
+    "Chebyshev",
+    "Checkpointed",
+    "Coefficient",
+    "CompositeTerm",
+    "ConvergenceWarning",
+    "Diagonal",
+    "EdgePenalty",
+    "EdgeSmoothness",
+    "EdgeSparse",
+    "Exact",
+    "Fidelity",
+    "FilteredFidelity",
+    "Fixed",
+    "FixedPoint",
+    "From",
+    "Given",
+    "GradientDescent",
+    "Graph",
+    "GraphDenoiser",
+    "GroupDifference",
+    "GroupGap",
+    "HigherSmoothness",
+    "HopNetwork",
+    "Implicit",
+    "Incidence",
+    "IncompatibleError",
+    "Input",
+    "InputError",
+    "InverseLipschitz",
+    "Jacobi",
+    "Kind",
+    "LaplacianPower",
+    "Learnable",
+    "LinearOperator",
+    "Log",
+    "LowRank",
+    "NodeClassifier",
+    "NodeFidelity",
+    "NodeRegressor",
+    "NodeSplit",
+    "NonNegative",
+    "Normalisation",
+    "Objective",
+    "Penalty",
+    "Polynomial",
+    "Power",
+    "PrimalDual",
+    "Problem",
+    "ProximableTerm",
+    "ProximalGradient",
+    "ReadBack",
+    "Relaxed",
+    "Ridge",
+    "RowSparse",
+    "RowSparseFidelity",
+    "Schedule",
+    "SmoothTerm",
+    "Smoothness",
+    "SolveReport",
+    "Sparse",
+    "Spread",
+    "Stencil",
+    "StencilTerm",
+    "Stored",
+    "Symmetric",
+    "Term",
+    "Trace",
+    "Unrolled",
+    "Zero",
+    "algorithm",
+    "datasets",
+    "denoise",
+    "estimator",
+    "explain",
+    "graph",
+    "load",
+    "minimise",
+    "models",
+    "nn",
+    "objective",
+    "ops",
+    "propagate",
+    "read_back_hops",
+    "report",
+    "reproduce",
+    "save",
+    "setting",
+    "settings",
+    "solve_reports",
+    "spectral",
+    "study",
+    "testing",
+    "theory",
+    "train",
+    "unroll",
+    "unrolling",
 ]  # fmt: skip

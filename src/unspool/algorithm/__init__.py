@@ -5,6 +5,8 @@ from unspool.algorithm.algorithm import Algorithm, InverseLipschitz, Problem, St
 from unspool.algorithm.chebyshev import Chebyshev
 from unspool.algorithm.exact import Exact, minimise
 from unspool.algorithm.gradient import GradientDescent
+from unspool.algorithm.jacobi import Jacobi
+from unspool.algorithm.primal_dual import PrimalDual
 from unspool.algorithm.proximal import ProximalGradient
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "Exact",
     "GradientDescent",
     "InverseLipschitz",
+    "Jacobi",
+    "PrimalDual",
     "Problem",
     "ProximalGradient",
     "State",

@@ -48,6 +48,11 @@ class Problem:
             return self.fused(h, self.given)
         return h - times(self.gradient(h), step)
 
+    @property
+    def composite_terms(self) -> tuple[Any, ...]:
+        """The terms g(K H) of the objective, each with its ``operator`` K."""
+        return self.objective.composite_terms
+
     def prox(self, v: Any, step: Map) -> Any:
         """The proximal operator of step times the other terms; v itself where there are none."""
         return self.objective.prox_at(v, step, self.given)
@@ -59,6 +64,14 @@ class Problem:
     def lipschitz(self) -> Map:
         """A Lipschitz constant of the gradient."""
         return self.objective.lipschitz(self.given)
+
+    def diagonal(self, h: Tensor) -> Map:
+        """The diagonal of the smooth terms' Hessian at h, of shape (nodes, 1) or (nodes, features), or a number that bounds it."""
+        return self.objective.diagonal_at(h, self.given)
+
+    def hessian_times(self, h: Tensor, v: Tensor) -> Tensor:
+        """The Hessian of the smooth terms at h, times v; differentiable like everything else."""
+        return self.objective.hessian_times(h, v, self.given)
 
     def curvature(self) -> tuple[Map, Map]:
         """Bounds (μ, L) on the eigenvalues of the Hessian of a quadratic objective."""
@@ -105,6 +118,8 @@ class Algorithm(ABC):
 
     #: The kinds of terms that ``update`` takes into account; an ``update`` written anew without it handles smooth ones.
     handles: ClassVar[Any] = (Kind.SMOOTH,)
+    #: Whether the state holds dual variables besides iterates, so that the minimiser alone is not a fixed point.
+    keeps_duals: ClassVar[bool] = False
 
     def check(self, objective: Objective) -> None:  # noqa: B027 - most rules have nothing to add to check_fit
         """Refuse an objective that the rule does not fit for reasons of its own, naming the term."""
@@ -207,6 +222,10 @@ def check_fit(algorithm: Algorithm, objective: Objective) -> None:
 
 
 def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind: Kind) -> str:
+    if kind == Kind.COMPOSITE:
+        return (
+            f"{algorithm.name} does not handle {term.formula()}, a penalty behind a linear operator; use PrimalDual()"
+        )
     if kind != Kind.PROXIMABLE:
         known = " and ".join(k.name for k in kinds)
         return (

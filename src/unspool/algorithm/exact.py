@@ -9,15 +9,17 @@ from torch import Tensor
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit
 from unspool.algorithm.convexity import flat_at
+from unspool.algorithm.fixed_point import fixed_point, solve_by
 from unspool.algorithm.optimality import (
     Dependences,
-    FixedPoint,
+    ProximalFixedPoint,
     Stationary,
     check_differentiable,
     check_reached,
     separable,
     solver_step,
 )
+from unspool.algorithm.primal_dual import PrimalDual
 from unspool.algorithm.root import Equation, attach
 from unspool.algorithm.solvers import Effort, Solution, accelerate, solve_fixed_point, solve_linear, solve_quadratic
 from unspool.errors import IncompatibleError
@@ -40,7 +42,7 @@ class Exact(Algorithm):
 
     For quadratic objectives by sparse conjugate gradients, never a dense inverse; on α‖H−X‖² + (1−α)‖BH‖² this is
     PPNP, :math:`\alpha (I - (1-\alpha) A)^{-1} X`. Other convex objectives are minimised by accelerated proximal
-    gradient with restarts until the same tolerance.
+    gradient with restarts until the same tolerance, and those with composite terms by primal-dual steps.
 
     Args:
         tolerance: relative size of the remaining gradient.
@@ -55,7 +57,7 @@ class Exact(Algorithm):
         True
     """
 
-    handles = (Kind.SMOOTH, Kind.PROXIMABLE)
+    handles = (Kind.SMOOTH, Kind.PROXIMABLE, Kind.COMPOSITE)
     tolerance: float | None = None
     limit: int = 10_000
 
@@ -126,7 +128,7 @@ def check_minimiser(objective: Objective) -> None:
     for term, kind in zip(objective.terms, objective.kinds, strict=True):
         if kind not in Exact.handles:
             raise IncompatibleError(
-                f"the exact minimiser is found for smooth and proximable terms, but {term.name} is {kind.name}; unroll steps"
+                f"the exact minimiser is found for smooth, proximable and composite terms, but {term.name} is {kind.name}; unroll steps"
             )
     for term in objective.smooth_terms:
         require_symmetric(term)
@@ -181,6 +183,8 @@ def _mend(term: Term, given: Given) -> str:
 def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
     low = check_strictly_convex(problem)
+    if problem.composite_terms:
+        return solve_by(PrimalDual(), problem, start, effort)
     if problem.objective.quadratic:
         return solve_quadratic(problem, start, effort)
     return accelerate(problem, start, low, effort)
@@ -197,6 +201,12 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
     """
     _refuse_transforms(who)
     on, effort = Dependences(problem), Effort.of(tolerance, limit, start.dtype)
+    if problem.composite_terms:
+        with torch.no_grad():
+            check_strictly_convex(on.detached())
+        if torch.is_grad_enabled() and on.tensors:
+            check_differentiable(on.detached(), start.detach())
+        return fixed_point(PrimalDual(), problem, start, effort)
     with torch.no_grad():
         plain = on.detached()
         found = solve(plain, start.detach(), effort)
@@ -219,7 +229,7 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
         raise IncompatibleError(_flat(problem, who))
     own = problem.given.step is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms)
     step = None if own else solver_step(plain)
-    equation = FixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
+    equation = ProximalFixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
     check_reached(equation, on, found.h)
     return attach(equation, found.h, on.tensors)
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from unspool.algorithm.algorithm import Problem
 from unspool.algorithm.root import Equation, Linear, pulled_back, pushed_forward
 from unspool.errors import IncompatibleError
-from unspool.objective import EdgeSmoothness, ProximableTerm, SmoothTerm, StencilTerm, Term
+from unspool.objective import CompositeTerm, EdgeSmoothness, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
 from unspool.objective.channel import Map, rank
 from unspool.objective.coefficient import Leaf
-from unspool.objective.term import Stencil, stencil_gradient
+from unspool.objective.term import stencil_gradient
 
 #: Solves apply(w) = v; chosen by whoever knows tolerance and limit.
 Solver = Callable[[Linear, Tensor], Tensor]
@@ -29,7 +29,7 @@ def hessian(problem: Problem, like: Tensor) -> Linear:
     subtracted; they are asked far out, where it costs no digits of small vectors (the gradients of a mean loss, say).
     """
     stencil = problem.objective.stencil(problem.given)
-    bare = Stencil(stencil.h, stencil.lh)
+    bare = stencil.homogeneous
     others = [t for t in problem.objective.smooth_terms if not isinstance(t, StencilTerm)]
     if not others:
         return lambda u: stencil_gradient(bare, u, problem.given)
@@ -53,7 +53,7 @@ def separable(problem: Problem) -> bool:
     if not all(isinstance(t, StencilTerm | EdgeSmoothness) for t in problem.objective.smooth_terms):
         return False
     stencil = problem.objective.stencil(problem.given)
-    return max(rank(stencil.h), rank(stencil.lh)) < 2
+    return max(rank(t) for t in stencil.of_h) < 2
 
 
 def solver_step(problem: Problem) -> Map:
@@ -126,7 +126,7 @@ class Stationary(Equation):
 
 
 @dataclass(frozen=True, eq=False)
-class FixedPoint(Equation):
+class ProximalFixedPoint(Equation):
     """H = T(H, θ) with T one proximal gradient step: problems with terms that are not smooth, away from their kinks."""
 
     on: Dependences
@@ -192,9 +192,11 @@ def check_reached(equation: Equation, on: Dependences, h: Tensor) -> None:
 def _parts(term: Term, problem: Problem, h: Tensor) -> list[Map]:
     if isinstance(term, StencilTerm):
         stencil = term.stencil(problem.given)
-        return [stencil.h, stencil.lh, stencil.x]
+        return list(stencil.maps)
     if isinstance(term, SmoothTerm):
         return [term.gradient(h, problem.given)]
+    if isinstance(term, CompositeTerm):
+        return [term.dual_prox(term.operator(h, problem.given.graph), 1.0, problem.given)]
     return [term.prox(h, float(solver_step(problem)), problem.given)] if isinstance(term, ProximableTerm) else []
 
 

@@ -81,7 +81,7 @@ def split_minimiser(z: Tensor, graph: Graph, node: int, found: Minimiser, head: 
     None for matrices on channels, whose row is one of matrices.
     """
     stencil = found.stencil
-    if any(isinstance(t, Tensor) for t in (stencil.h, stencil.lh, stencil.x)):
+    if not stencil.plain or any(isinstance(t, Tensor) for t in stencil.maps):
         return None
     own, smooth, given = (float(t) for t in (stencil.h, stencil.lh, stencil.x))
     pull = smooth * graph.scale

@@ -315,6 +315,20 @@ class Graph:
         return kept_incidence(self)
 
     @functools.cached_property
+    def laplacian_diagonal(self) -> Tensor:
+        """The diagonal of L, of shape (nodes, 1): the degrees without normalisation, about 1 with it."""
+        smoother = self.require_laplacian()
+        row, own = smoother.rows(), smoother.rows() == smoother.forward.col.long()
+        diagonal = smoother.forward.val.new_zeros(self.nodes).index_add(0, row[own], smoother.forward.val[own])
+        return (self.scale * (1 - diagonal))[:, None]
+
+    @functools.cached_property
+    def squared_incidence(self) -> Operator:
+        """B with every entry squared; its transpose sums weights of edges into the diagonal of Bᵀ diag(w) B."""
+        b = self.incidence()
+        return Operator.from_entries(b.rows(), b.forward.col.long(), b.forward.val.square(), b.shape)
+
+    @functools.cached_property
     def _incidence(self) -> Operator:
         from unspool.graph.incidence import incidence
 

@@ -1,9 +1,14 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
 from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
+from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap
+from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
+from unspool.objective.filtered import FilteredFidelity, HigherSmoothness
 from unspool.objective.kind import Kind, kind_of
 from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric
+from unspool.objective.node import NodeFidelity, Spread, labels
 from unspool.objective.objective import Objective, as_objective, check_proximable
+from unspool.objective.operator import GroupDifference, Incidence, LaplacianPower, LinearOperator
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
 from unspool.objective.quadratic import EdgeSmoothness, Fidelity, Ridge, Smoothness, require_symmetric
 from unspool.objective.schedule import Schedule
@@ -13,18 +18,33 @@ __all__ = [
     "INITIAL",
     "Activation",
     "Box",
+    "Capped",
     "Coefficient",
+    "CompositeTerm",
     "Diagonal",
+    "EdgePenalty",
     "EdgeSmoothness",
+    "EdgeSparse",
     "Fidelity",
+    "FilteredFidelity",
     "Fixed",
     "Given",
+    "GroupDifference",
+    "GroupGap",
+    "HigherSmoothness",
+    "Incidence",
     "Kind",
+    "LaplacianPower",
     "Leaf",
     "Learnable",
+    "LinearOperator",
+    "Log",
     "LowRank",
+    "NodeFidelity",
     "NonNegative",
     "Objective",
+    "Penalty",
+    "Power",
     "ProximableTerm",
     "Relaxed",
     "Ridge",
@@ -34,6 +54,7 @@ __all__ = [
     "SmoothTerm",
     "Smoothness",
     "Sparse",
+    "Spread",
     "Stencil",
     "StencilTerm",
     "Symmetric",
@@ -42,5 +63,6 @@ __all__ = [
     "as_objective",
     "check_proximable",
     "kind_of",
+    "labels",
     "require_symmetric",
 ]

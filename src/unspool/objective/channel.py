@@ -6,10 +6,15 @@ therefore adds it to the diagonal: ``1 - T`` is I − T.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 Map = float | Tensor
+
+#: To such a degree polynomials with higher powers are raised, so that bounds on them are tight.
+_DEGREE = 24
 
 
 def rank(t: Map) -> int:
@@ -105,3 +110,43 @@ def asymmetry(t: Map) -> float:
         return 0.0
     size = float(torch.linalg.matrix_norm(t))
     return float(torch.linalg.matrix_norm(t - t.mT)) / size if size > 0 else 0.0
+
+
+def control_points(maps: tuple[Map, ...], top: float) -> list[Map]:
+    """Maps whose weighted means the polynomial M₀ + λ M₁ + λ² M₂ + ... runs through for λ in [0, top] (Bernstein's form).
+
+    Its norm and its eigenvalues therefore stay within theirs. With two maps they are the values at the ends; more powers
+    are raised in degree, which brings the points close to the polynomial.
+
+    Example:
+        >>> control_points((1.0, 2.0), 2.0)
+        [1.0, 5.0]
+    """
+    degree = 1 if len(maps) <= 2 else _DEGREE + len(maps)
+    points: list[Map] = []
+    for j in range(degree + 1):
+        total: Map = 0.0
+        for i, t in enumerate(maps[: j + 1]):
+            if not is_zero(t):
+                total = add(total, compose(math.comb(j, i) / math.comb(degree, i) * top**i, t))
+        points.append(total)
+    return points
+
+
+def largest_norm(maps: tuple[Map, ...], top: float) -> Map:
+    """A bound on ‖M₀ + λ M₁ + ...‖ over λ in [0, top]."""
+    norms = [spectral_norm(point) for point in control_points(maps, top)]
+    total = norms[0]
+    for norm in norms[1:]:
+        total = larger(total, norm)
+    return total
+
+
+def eigenvalue_bounds(maps: tuple[Map, ...], top: float) -> tuple[Map, Map]:
+    """Bounds on the eigenvalues of M₀ + λ M₁ + ... over λ in [0, top]; met where there are no higher powers."""
+    # Eigenvalues of P + λQ: the largest is convex and the smallest concave in λ, so the ends hold the extremes.
+    ranges = [eigenvalue_range(point) for point in control_points(maps, top)]
+    low, high = ranges[0]
+    for a, b in ranges[1:]:
+        low, high = smaller(low, a), larger(high, b)
+    return low, high

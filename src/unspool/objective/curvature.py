@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from unspool.objective.term import Given, Stencil, StencilTerm, stencil_gradient
+from unspool.objective.term import Given, StencilTerm, stencil_gradient
 from unspool.ops.lanczos import Lanczos
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def smallest_curvature(objective: Objective, given: Given) -> tuple[float, float
 def _hessian(objective: Objective, rest: list[Any], given: Given) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """The Hessian of the quadratic terms as a function, and a zero of the shape that it takes."""
     stencil = objective.stencil(given)
-    plain = Stencil(stencil.h, stencil.lh)
-    widths = [t.shape[-1] for t in (plain.h, plain.lh) if isinstance(t, Tensor) and t.ndim > 0]
+    plain = stencil.homogeneous
+    widths = [t.shape[-1] for t in plain.of_h if isinstance(t, Tensor) and t.ndim > 0]
     if (
         max(widths, default=given.x.shape[-1]) != given.x.shape[-1]
     ):  # asked without a signal: as wide as the metrics are

@@ -14,7 +14,7 @@ class Kind:
 
     A class of terms states its kind as the class attribute ``kind``; an algorithm states the kinds that it ``handles`` and
     refuses the others. The kinds of the package are ``Kind.SMOOTH`` (a gradient) and ``Kind.PROXIMABLE`` (a proximal
-    operator); a kind of one's own is another instance.
+    operator) and ``Kind.COMPOSITE`` (a proximal operator behind a linear one); a kind of one's own is another instance.
 
     Args:
         name: how it is called in messages.
@@ -31,6 +31,7 @@ class Kind:
 
     SMOOTH: ClassVar[Kind]
     PROXIMABLE: ClassVar[Kind]
+    COMPOSITE: ClassVar[Kind]
 
     def __repr__(self) -> str:
         return f"Kind.{self.name.upper()}"
@@ -38,6 +39,7 @@ class Kind:
 
 Kind.SMOOTH = Kind("smooth", ("gradient", "lipschitz"))
 Kind.PROXIMABLE = Kind("proximable", ("prox",))
+Kind.COMPOSITE = Kind("composite", ("outer_value", "outer_prox", "dual_prox"))
 
 
 def kind_of(term: Any) -> Kind:
@@ -54,7 +56,7 @@ def kind_of(term: Any) -> Kind:
     if not kinds:
         raise IncompatibleError(
             f"{term.name} is neither smooth nor proximable, so no algorithm could use it; inherit from SmoothTerm and give it "
-            "a gradient, from StencilTerm and give it a stencil, or from ProximableTerm and give it a proximal operator"
+            "a gradient, from StencilTerm and give it a stencil, from ProximableTerm and give it a proximal operator, or from CompositeTerm"
         )
     if len(kinds) > 1:
         raise IncompatibleError(

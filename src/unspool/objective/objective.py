@@ -31,7 +31,7 @@ from unspool.objective.term import (
 class Objective:
     r"""A graph signal denoising problem :math:`\min_H \sum_t \text{term}_t(H)`, eq. (2) of the paper.
 
-    Made by adding terms; prints as maths; answers what it is. Every term is exactly one kind, smooth or proximable, which is
+    Made by adding terms; prints as maths; answers what it is. Every term is exactly one kind, smooth, proximable or composite, which is
     decided here, so that none can be dropped or counted twice later.
 
     Attributes:
@@ -40,6 +40,7 @@ class Objective:
         kinds: the kind of each term, in order.
         smooth_terms: those that enter through their gradient.
         proximable_terms: those that enter through their proximal operator.
+        composite_terms: those that are a proximable function of a linear operator of H.
 
     Example:
         >>> import torch, unspool as us
@@ -62,6 +63,7 @@ class Objective:
     kinds: tuple[Kind, ...] = field(init=False)
     smooth_terms: tuple[SmoothTerm, ...] = field(init=False)
     proximable_terms: tuple[ProximableTerm, ...] = field(init=False)
+    composite_terms: tuple[Any, ...] = field(init=False)
 
     def __init_subclass__(cls) -> None:
         raise TypeError(
@@ -77,6 +79,7 @@ class Objective:
         object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "smooth_terms", self.of_kind(Kind.SMOOTH))
         object.__setattr__(self, "proximable_terms", self.of_kind(Kind.PROXIMABLE))
+        object.__setattr__(self, "composite_terms", self.of_kind(Kind.COMPOSITE))
 
     # -- structure -------------------------------------------------------------------------------------------------
 
@@ -158,16 +161,12 @@ class Objective:
         return total
 
     def curvature(self, given: Given, exact: bool = False) -> tuple[Map, Map]:
-        """Smallest and largest eigenvalue of the quadratic terms' Hessian.
+        """Smallest and largest eigenvalue of the quadratic terms' Hessian (bounds on them, where there are powers of L).
 
         Over all frequencies a graph can have, [0, 2·scale], or with ``exact`` up to this graph's largest.
         """
-        stencil = self.stencil(given)
         top = given.graph.largest_frequency if exact else 2.0 * given.graph.scale
-        a, b = channel.eigenvalue_range(stencil.at_frequency(0.0))
-        c, d = channel.eigenvalue_range(stencil.at_frequency(top))
-        # Eigenvalues of P + λQ: the largest is convex and the smallest concave in λ, so the ends hold the extremes.
-        return channel.smaller(a, c), channel.larger(b, d)
+        return channel.eigenvalue_bounds(self.stencil(given).of_h, top)
 
     def smallest_curvature(self, given: Given) -> tuple[float, float]:
         """Bounds on the smallest eigenvalue of all quadratic terms' Hessian, on this graph and without a stencil too.
@@ -183,6 +182,28 @@ class Objective:
         from unspool.objective.curvature import smallest_curvature
 
         return smallest_curvature(self, given)
+
+    def diagonal_at(self, h: Tensor, given: Given) -> Map:
+        """The sum of the smooth terms' diagonals: that of the Hessian at h, or of a quadratic above it."""
+        total: Map = 0.0
+        for term in self.smooth_terms:
+            total = total + term.diagonal(h, given)
+        return total
+
+    def hessian_times(self, h: Tensor, v: Tensor, given: Given) -> Tensor:
+        """The Hessian of the smooth terms at h, times v: by stencils where there are some, by autograd for the other terms.
+
+        Example:
+            >>> import torch, unspool as us
+            >>> x, graph = torch.eye(3), us.graph.ring(3)
+            >>> (us.Fidelity(0.5) + us.Ridge(1.0)).hessian_times(x, x, us.Given(x, graph)).diagonal()
+            tensor([3., 3., 3.])
+        """
+        total = stencil_gradient(self.stencil(given).homogeneous, v, given)
+        others = [term for term in self.smooth_terms if not isinstance(term, StencilTerm)]
+        for term in others:
+            total = total + _hessian_times(term, h, v, given)
+        return total
 
     def prox_at(self, v: Tensor, step: Map, given: Given) -> Tensor:
         """The proximal operator of the terms that are not smooth."""
@@ -239,6 +260,13 @@ def _in_order(terms: tuple[ProximableTerm, ...]) -> tuple[ProximableTerm, ...]:
             f"the proximal operator of {others[0].name} + {intervals[0].name} is not known, because {others[0].name} couples entries; keep one"
         )
     return others + intervals  # in one dimension, prox of f + interval is the projection after prox of f
+
+
+def _hessian_times(term: SmoothTerm, h: Tensor, v: Tensor, given: Given) -> Tensor:
+    if getattr(term, "affine_gradient", False):
+        return term.gradient(v, given) - term.gradient(torch.zeros_like(v), given)
+    # The pull-back of the gradient: the Hessian is its own transpose.
+    return torch.func.vjp(lambda at: term.gradient(at, given), h)[1](v)[0]
 
 
 def _probe(graph: Graph) -> Tensor:

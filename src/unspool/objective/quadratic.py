@@ -16,19 +16,20 @@ from unspool.objective.term import Given, SmoothTerm, Stencil, StencilTerm
 _ONE = Fixed(1.0)
 
 
-def _norm(inner: str, weight: Coefficient, metric: Coefficient) -> str:
+def squared_norm(inner: str, weight: Coefficient, metric: Coefficient) -> str:
+    """How weight · ‖inner‖²_metric is printed."""
     suffix = "" if str(metric) == "1" else f"_({metric})" if metric.factor != str(metric) else f"_{metric}"
     lead = "" if str(weight) == "1" else f"{weight.factor} "
     return f"{lead}‖{inner}‖²{suffix}"
 
 
-def _form(m: Tensor, left: Tensor, t: Map) -> Tensor:
+def quadratic_form(m: Tensor, left: Tensor, t: Map) -> Tensor:
     """tr(left T mᵀ), per leading dimension."""
     return (channel.apply(left, t) * m).sum((-2, -1))
 
 
 @dataclass(frozen=True, eq=False)
-class _Weighted(StencilTerm):
+class Weighted(StencilTerm):
     """A quadratic term with a weight and a metric."""
 
     weight: Any = _ONE
@@ -51,7 +52,7 @@ class _Weighted(StencilTerm):
 
 
 @dataclass(frozen=True, eq=False)
-class Fidelity(_Weighted):
+class Fidelity(Weighted):
     r"""Stay close to the input: :math:`\alpha \lVert H - X\rVert_{T}^2`.
 
     Args:
@@ -69,7 +70,7 @@ class Fidelity(_Weighted):
     def value(self, h: Tensor, given: Given) -> Tensor:
         """α tr((H−X) T (H−X)ᵀ)."""
         offset = h - given.x
-        return _form(offset, offset, given[self.metric]) * given[self.weight]
+        return quadratic_form(offset, offset, given[self.metric]) * given[self.weight]
 
     def stencil(self, given: Given) -> Stencil:
         """2α (H − X) T."""
@@ -78,11 +79,11 @@ class Fidelity(_Weighted):
 
     def formula(self) -> str:
         """α ‖H − X‖²_T."""
-        return _norm("H − X", self.weight, self.metric)
+        return squared_norm("H − X", self.weight, self.metric)
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothness(_Weighted):
+class Smoothness(Weighted):
     r"""Neighbours agree: :math:`\beta \lVert B H\rVert_{T}^2 = \beta \operatorname{tr}(H^\top L H\,T)`.
 
     L is I − A under symmetric normalisation and D − A on a graph that is not normalised; directed graphs and
@@ -103,7 +104,7 @@ class Smoothness(_Weighted):
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """β tr(Hᵀ L H T)."""
-        return _form(h, given.graph.laplacian_times(h), given[self.metric]) * given[self.weight]
+        return quadratic_form(h, given.graph.laplacian_times(h), given[self.metric]) * given[self.weight]
 
     def stencil(self, given: Given) -> Stencil:
         """2β L H T."""
@@ -111,11 +112,11 @@ class Smoothness(_Weighted):
 
     def formula(self) -> str:
         """β ‖B H‖²_T."""
-        return _norm("B H", self.weight, self.metric)
+        return squared_norm("B H", self.weight, self.metric)
 
 
 @dataclass(frozen=True, eq=False)
-class Ridge(_Weighted):
+class Ridge(Weighted):
     r"""Stay small: :math:`\rho \lVert H\rVert_{T}^2`.
 
     Example:
@@ -129,7 +130,7 @@ class Ridge(_Weighted):
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """ρ tr(H T Hᵀ)."""
-        return _form(h, h, given[self.metric]) * given[self.weight]
+        return quadratic_form(h, h, given[self.metric]) * given[self.weight]
 
     def stencil(self, given: Given) -> Stencil:
         """2ρ H T."""
@@ -137,7 +138,7 @@ class Ridge(_Weighted):
 
     def formula(self) -> str:
         """ρ ‖H‖²_T."""
-        return _norm("H", self.weight, self.metric)
+        return squared_norm("H", self.weight, self.metric)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,25 +42,60 @@ class Given:
 class Stencil:
     r"""A gradient that is linear in H, L H and X: :math:`\nabla = H P + L H\,Q + X R`, with maps P, Q, R on channels: ``h``, ``lh``, ``x``.
 
-    With L = I − A this is the form H ← H P' + A H Q' + X R' that every gradient step on it takes.
+    With L = I − A this is the form H ← H P' + A H Q' + X R' that every gradient step on it takes. Higher powers may follow:
+    ``more_h`` are the maps of L² H, L³ H, ..., ``more_x`` those of L X, L² X, ...
     """
 
     h: Map = 0.0
     lh: Map = 0.0
     x: Map = 0.0
+    more_h: tuple[Map, ...] = ()
+    more_x: tuple[Map, ...] = ()
 
     def __add__(self, other: Stencil) -> Stencil:
-        return Stencil(channel.add(self.h, other.h), channel.add(self.lh, other.lh), channel.add(self.x, other.x))
+        return Stencil(
+            channel.add(self.h, other.h), channel.add(self.lh, other.lh), channel.add(self.x, other.x),
+            _added(self.more_h, other.more_h), _added(self.more_x, other.more_x),
+        )  # fmt: skip
+
+    @property
+    def of_h(self) -> tuple[Map, ...]:
+        """The maps of H, L H, L² H, ..."""
+        return (self.h, self.lh, *self.more_h)
+
+    @property
+    def of_x(self) -> tuple[Map, ...]:
+        """The maps of X, L X, ..."""
+        return (self.x, *self.more_x)
+
+    @property
+    def maps(self) -> tuple[Map, ...]:
+        """All of them."""
+        return (*self.of_h, *self.of_x)
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are no powers beyond H, L H and X."""
+        return not self.more_h and not self.more_x
+
+    @property
+    def homogeneous(self) -> Stencil:
+        """The part in H: the Hessian."""
+        return Stencil(self.h, self.lh, more_h=self.more_h)
 
     def at_frequency(self, frequency: float) -> Map:
-        """P + λ Q: the curvature of the objective for signals of graph frequency λ."""
-        return channel.add(self.h, channel.compose(frequency, self.lh))
+        """P + λ Q + ...: the curvature of the objective for signals of graph frequency λ."""
+        return _at(self.of_h, frequency)
+
+    def input_at_frequency(self, frequency: float) -> Map:
+        """What multiplies X at graph frequency λ."""
+        return _at(self.of_x, frequency)
 
 
 class Term(ABC):
     """One summand of an objective, usually a frozen dataclass with a ``weight``.
 
-    Subclass exactly one of :class:`SmoothTerm`, :class:`StencilTerm` and :class:`ProximableTerm`, which decides its
+    Subclass exactly one of :class:`SmoothTerm`, :class:`StencilTerm`, :class:`ProximableTerm` and :class:`CompositeTerm`, which decides its
     :class:`~unspool.objective.Kind`, and let :func:`unspool.testing.check_term` tell you whether it keeps the laws.
     """
 
@@ -132,6 +167,13 @@ class SmoothTerm(Term):
     def lipschitz(self, given: Given) -> Map:
         """A Lipschitz constant of the gradient."""
 
+    def diagonal(self, h: Tensor, given: Given) -> Map:
+        """The diagonal of the Hessian at h (or of a quadratic that lies above the term), of shape (nodes, 1) or (nodes, features).
+
+        :class:`~unspool.algorithm.Jacobi` divides by it. The Lipschitz constant, where nothing better is known.
+        """
+        return self.lipschitz(given)
+
 
 class StencilTerm(SmoothTerm):
     """A quadratic term that states its stencil; gradient and Lipschitz constant follow from it."""
@@ -149,6 +191,13 @@ class StencilTerm(SmoothTerm):
     def lipschitz(self, given: Given) -> Map:
         """The largest curvature over the graph's possible frequencies."""
         return stencil_lipschitz(self.stencil(given), given.graph)
+
+    def diagonal(self, h: Tensor, given: Given) -> Map:
+        """That of P + L Q for numbers and diagonals; the Lipschitz constant for matrices and higher powers."""
+        stencil = self.stencil(given)
+        if not stencil.plain or max(channel.rank(stencil.h), channel.rank(stencil.lh)) == 2:
+            return self.lipschitz(given)
+        return stencil.h if channel.is_zero(stencil.lh) else stencil.h + given.graph.laplacian_diagonal * stencil.lh
 
 
 class ProximableTerm(Term):
@@ -180,14 +229,31 @@ def checked_kind(term: Any) -> Kind:
 def stencil_gradient(stencil: Stencil, h: Tensor, given: Given) -> Tensor:
     """H P + L H Q + X R, skipping what is identically zero."""
     total = channel.apply(h, stencil.h)
-    if not channel.is_zero(stencil.lh):
-        total = total + channel.apply(given.graph.laplacian_times(h), stencil.lh)
-    if not channel.is_zero(stencil.x):
-        total = total + channel.apply(given.x, stencil.x)
+    return _powers(_powers(total, h, stencil.of_h[1:], given.graph), given.x, stencil.of_x, given.graph, first=0)
+
+
+def _powers(total: Tensor, signal: Tensor, maps: tuple[Map, ...], graph: Graph, first: int = 1) -> Tensor:
+    """total + Σ Lᵖ signal Mₚ, with p from ``first`` on."""
+    last = max((i for i, t in enumerate(maps) if not channel.is_zero(t)), default=-1)
+    for p, t in enumerate(maps[: last + 1], start=first):
+        signal = graph.laplacian_times(signal) if p else signal
+        if not channel.is_zero(t):
+            total = total + channel.apply(signal, t)
     return total
 
 
 def stencil_lipschitz(stencil: Stencil, graph: Graph) -> Map:
-    """max over λ in [0, 2·scale] of ‖P + λ Q‖; convex in λ, so the ends suffice."""
-    low, high = stencil.at_frequency(0.0), stencil.at_frequency(2.0 * graph.scale)
-    return channel.larger(channel.spectral_norm(low), channel.spectral_norm(high))
+    """max over λ in [0, 2·scale] of ‖P + λ Q + ...‖: at the ends without higher powers, a close bound with them."""
+    return channel.largest_norm(stencil.of_h, 2.0 * graph.scale)
+
+
+def _at(maps: tuple[Map, ...], frequency: float) -> Map:
+    total: Map = maps[0]
+    for power, t in enumerate(maps[1:], start=1):
+        total = channel.add(total, channel.compose(frequency**power, t))
+    return total
+
+
+def _added(a: tuple[Map, ...], b: tuple[Map, ...]) -> tuple[Map, ...]:
+    longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
+    return tuple(channel.add(t, shorter[i]) if i < len(shorter) else t for i, t in enumerate(longer))

@@ -175,15 +175,19 @@ class MinimiserResponse(Response):
     def __call__(self, frequency: Any) -> Tensor:
         """−R (P + λQ)⁻¹."""
         where = torch.as_tensor(frequency, dtype=torch.float64) * self.scale
-        own, laplacian, given = _alike(self.stencil.h, self.stencil.lh, self.stencil.x)
-        bend = own + where.reshape((*where.shape, *[1] * own.ndim)) * laplacian
-        if own.ndim < 2:
+        maps = _alike(*self.stencil.maps)
+        at = where.reshape((*where.shape, *[1] * maps[0].ndim))
+        count = len(self.stencil.of_h)
+        bend, given = (
+            sum((t * at**p for p, t in enumerate(part)), torch.zeros_like(at)) for part in (maps[:count], maps[count:])
+        )
+        if maps[0].ndim < 2:
             return -given / bend
         return torch.linalg.solve(bend, -given.expand_as(bend), left=False)
 
     def describe(self) -> str:
         """The formula and its kind."""
-        kind = ("numbers", "diagonals", "matrices")[_alike(self.stencil.h, self.stencil.lh)[0].ndim]
+        kind = ("numbers", "diagonals", "matrices")[_alike(*self.stencil.of_h)[0].ndim]
         return f"exact minimiser, −R (P + λQ)⁻¹; P, Q and R are {kind}"
 
     def check_graph(self, graph: Graph) -> None:

@@ -1,6 +1,6 @@
 """A network out of an algorithm: unrolling, lowering, adjoints, tracing, reading back."""
 
-from unspool.unrolling.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored
+from unspool.unrolling.adjoint import Adjoint, Checkpointed, FixedPoint, Implicit, Polynomial, Stored
 from unspool.unrolling.hops import HopNetwork
 from unspool.unrolling.read_back import Layer, ReadBack
 from unspool.unrolling.read_hops import read_back_hops
@@ -11,6 +11,7 @@ from unspool.unrolling.unrolled import Unrolled, unroll
 __all__ = [
     "Adjoint",
     "Checkpointed",
+    "FixedPoint",
     "From",
     "HopNetwork",
     "Implicit",

@@ -73,7 +73,32 @@ class Implicit:
     limit: int = 10_000
 
 
-Adjoint = Polynomial | Stored | Checkpointed | Implicit
+@dataclass(frozen=True)
+class FixedPoint:
+    """Repeat the network's own rule until it stays where it is, and differentiate the point where it stays.
+
+    Unlike :class:`Implicit`, which solves the problem by a solver of the package, this trusts the rule: dual variables, one's
+    own update and what is not convex included. Memory is that of a single step; derivatives of any order are exact where the
+    rule has no kinks. The depth counts for nothing.
+
+    Args:
+        tolerance: of the state, relative; 1e-10 in float64 and 1e-6 in float32 when omitted.
+        limit: most steps, forward and back.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> objective = us.Fidelity(0.3) + us.Smoothness(0.7)
+        >>> x, graph = torch.eye(5), us.graph.ring(5)
+        >>> net = us.unroll(objective, us.GradientDescent(), depth=1, adjoint=us.FixedPoint())
+        >>> torch.allclose(net(x, graph), us.minimise(objective, x, graph), atol=1e-5)
+        True
+    """
+
+    tolerance: float | None = None
+    limit: int = 10_000
+
+
+Adjoint = Polynomial | Stored | Checkpointed | Implicit | FixedPoint
 
 
 def implicit_minimiser(problem: Problem, start: Tensor, how: Implicit, who: str = "Implicit") -> Tensor:
@@ -88,7 +113,7 @@ def _scalar_minimiser(problem: Problem, how: Implicit) -> Tensor | None:
         return None
     stencil, graph = problem.objective.stencil(problem.given), problem.given.graph
     maps = (stencil.h, stencil.lh, stencil.x)
-    if any(isinstance(t, Tensor) for t in maps):
+    if not stencil.plain or any(isinstance(t, Tensor) for t in maps):
         return None
     own, smooth, given = (float(t) for t in maps)
     pull = smooth * graph.scale

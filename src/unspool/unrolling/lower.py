@@ -88,13 +88,17 @@ class LinearProblem(Problem):
     basis: Basis = Basis.POWERS
 
     def gradient(self, h: HopPolynomial) -> HopPolynomial:
-        """H P + L H Q + X R with L = scale · (I − S)."""
+        """H P + L H Q + ... + X R + ... with L = scale · (I − S)."""
         stencil = self.objective.stencil(self.given)
         x = HopPolynomial({"x": self.one()}, self.basis)
         total = h.mapped(stencil.h) + x.mapped(stencil.x)
-        if is_zero(stencil.lh):
-            return total
-        return total + (h - h.shifted()).mapped(self.given.graph.scale).mapped(stencil.lh)
+        for source, maps in ((h, stencil.of_h), (x, stencil.of_x)):
+            last = max((p for p, t in enumerate(maps) if not is_zero(t)), default=0)
+            signal = source
+            for t in maps[1 : last + 1]:
+                signal = (signal - signal.shifted()).mapped(self.given.graph.scale)
+                total = total if is_zero(t) else total + signal.mapped(t)
+        return total
 
     def prox(self, v: HopPolynomial, step: Map) -> HopPolynomial:
         """Nothing, or a refusal."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from unspool.algorithm import Algorithm, Problem
 from unspool.algorithm.algorithm import initial_state, shipped
 from unspool.errors import IncompatibleError
-from unspool.objective import ProximableTerm, SmoothTerm, StencilTerm, Term
+from unspool.objective import CompositeTerm, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
 
 
@@ -40,7 +40,8 @@ def check_strangers(algorithm: Algorithm, problem: Problem, start: Tensor) -> No
                 _refuse_if(depends_on_strangers(lambda term=term: _parts(term, problem, start)), term.name)
         if not shipped(algorithm):
             _refuse_if(
-                depends_on_strangers(lambda: algorithm.update(initial_state(algorithm, start, problem), problem)), algorithm.name
+                depends_on_strangers(lambda: algorithm.update(initial_state(algorithm, start, problem), problem)),
+                algorithm.name,
             )
 
 
@@ -58,8 +59,9 @@ def _known(term: Term) -> bool:
 
 def _parts(term: Term, problem: Problem, h: Tensor) -> list[Any]:
     if isinstance(term, StencilTerm):
-        stencil = term.stencil(problem.given)
-        return [stencil.h, stencil.lh, stencil.x]
+        return list(term.stencil(problem.given).maps)
     if isinstance(term, SmoothTerm):
         return [term.gradient(h, problem.given), term.lipschitz(problem.given)]
+    if isinstance(term, CompositeTerm):
+        return [term.dual_prox(term.operator(h, problem.given.graph), 1.0, problem.given)]
     return [term.prox(h, 1.0, problem.given)] if isinstance(term, ProximableTerm) else []

@@ -25,7 +25,8 @@ class Trace:
         iterates: H⁽⁰⁾ ... H⁽ᴷ⁾.
         before: layer k's objective at H⁽ᵏ⁻¹⁾, for k = 1 ... K.
         after: layer k's objective at H⁽ᵏ⁾. Under tied coefficients ``after[k-1]`` and ``before[k]`` agree.
-        gradient: the norm of the gradient at H⁽ᵏ⁾ (of the proximal gradient map where a term is not smooth).
+        gradient: the norm of the gradient at H⁽ᵏ⁾ (of the proximal gradient map where a term is not smooth; nan where one is
+            composite, since H alone does not tell it).
         distance: ‖H⁽ᵏ⁾ − H*‖ / ‖H*‖ to layer k's own minimiser; None where there is none.
         minimum: the objective at that minimiser.
         reason: why there is no minimiser, if so.
@@ -102,6 +103,8 @@ def _minimiser(problem: Problem, start: Tensor) -> Solution | str:
 def _slope(problem: Problem, h: Tensor) -> float:
     if problem.objective.smooth:
         return float(torch.linalg.vector_norm(problem.gradient(h)))
+    if problem.composite_terms:
+        return float("nan")
     step = solver_step(problem)
     moved = problem.prox(h - problem.gradient(h) * step, step)
     return float(torch.linalg.vector_norm((h - moved) / step))

@@ -12,14 +12,24 @@ from torch import Tensor, nn
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
 from unspool.algorithm.algorithm import check_fit, initial_state, shipped
 from unspool.algorithm.exact import check_minimiser
+from unspool.algorithm.fixed_point import fixed_point
 from unspool.algorithm.fused import fused_step
+from unspool.algorithm.solvers import Effort
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input, check_output, ring
 from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
 from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
-from unspool.unrolling.adjoint import Adjoint, Checkpointed, Implicit, Polynomial, Stored, implicit_minimiser
+from unspool.unrolling.adjoint import (
+    Adjoint,
+    Checkpointed,
+    FixedPoint,
+    Implicit,
+    Polynomial,
+    Stored,
+    implicit_minimiser,
+)
 from unspool.unrolling.attempt import Attempt, first_values, try_lowering
 from unspool.unrolling.lower import LinearProblem, lower
 from unspool.unrolling.read_back import ReadBack
@@ -48,7 +58,8 @@ def unroll(
         depth: number of layers K (1 when the algorithm is :class:`~unspool.algorithm.Exact`).
         start: H⁽⁰⁾: ``Input()`` (the default), ``Zero()`` or a tensor.
         adjoint: how gradients flow: ``Polynomial()`` wherever the network is linear, else ``Stored()``; or
-            ``Checkpointed(every=)``, or ``Implicit()``, which returns the exact minimiser.
+            ``Checkpointed(every=)``, ``Implicit()``, which returns the exact minimiser, or ``FixedPoint()``, which repeats the
+            rule until it comes to rest.
         between: a module that perturbs the iterate before each layer (dropout in training); steps are then stored.
 
     Returns:
@@ -69,8 +80,10 @@ def unroll(
     """
     if not isinstance(algorithm, Algorithm):
         raise TypeError(f"{algorithm!r} is no algorithm: give an instance, such as GradientDescent(step=0.5)")
-    if adjoint is not None and not isinstance(adjoint, Polynomial | Stored | Checkpointed | Implicit):
-        raise TypeError(f"adjoint={adjoint!r}: expected Polynomial(), Stored(), Checkpointed(every=) or Implicit()")
+    if adjoint is not None and not isinstance(adjoint, Polynomial | Stored | Checkpointed | Implicit | FixedPoint):
+        raise TypeError(
+            f"adjoint={adjoint!r}: expected Polynomial(), Stored(), Checkpointed(every=), Implicit() or FixedPoint()"
+        )
     if isinstance(start, Tensor):
         start = From(start)
     if start is not None and not isinstance(start, Input | Zero | From):
@@ -147,7 +160,9 @@ class Unrolled(nn.Module):
         watched = not (torch.compiler.is_compiling() or x.is_inference())
         before = x._version if watched else 0
         self._look_for_strangers(x, graph)
-        output = check_output(self._output(x, graph), None if isinstance(self.adjoint, Implicit) else self.depth)
+        output = check_output(
+            self._output(x, graph), None if isinstance(self.adjoint, Implicit | FixedPoint) else self.depth
+        )
         if watched and x._version != before:
             raise IncompatibleError(
                 f"a term of {self.objective} writes into the tensors that it is given, so X is not what it was; "
@@ -172,6 +187,9 @@ class Unrolled(nn.Module):
         if isinstance(self.adjoint, Implicit):
             who = "Exact" if isinstance(self.algorithm, Exact) else "Implicit"
             return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint, who)
+        if isinstance(self.adjoint, FixedPoint):
+            effort = Effort.of(self.adjoint.tolerance, self.adjoint.limit, x.dtype)
+            return fixed_point(self.algorithm, self.problem(x, graph, 1), start, effort)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         values = [self.values(k) for k in range(1, self.depth + 1)]
         state = initial_state(self.algorithm, start, self._filled(x, graph, 1, values[0]))
@@ -260,6 +278,9 @@ class Unrolled(nn.Module):
             adjoint = adjoint or Implicit(self.algorithm.tolerance, self.algorithm.limit)
         if isinstance(adjoint, Implicit):
             _check_implicit(self.objective, self.algorithm, self.leaves)
+            return adjoint
+        if isinstance(adjoint, FixedPoint):
+            _check_tied(self.leaves, "FixedPoint repeats one step", "tie it or use another adjoint")
             return adjoint
         if isinstance(adjoint, Stored | Checkpointed):
             return adjoint
@@ -368,13 +389,16 @@ def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
 
 def _check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Leaf, ...]) -> None:
     check_minimiser(objective)
+    if isinstance(algorithm, Exact):
+        _check_tied(leaves, "Exact reaches one minimiser", "tie it")
+    else:
+        _check_tied(leaves, "Implicit differentiates one minimiser", "tie it or use another adjoint")
+
+
+def _check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
     for leaf in leaves:
         if leaf.per_layer:
-            who = "Exact reaches" if isinstance(algorithm, Exact) else "Implicit differentiates"
-            way = "tie it" if isinstance(algorithm, Exact) else "tie it or use another adjoint"
-            raise IncompatibleError(
-                f"{who} one minimiser, but the coefficient {leaf} differs from layer to layer; {way}"
-            )
+            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
 
 
 def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:

@@ -1,0 +1,166 @@
+"""Composite terms g(K H): a penalty with a proximal operator, on what a linear operator makes of H."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from unspool.errors import IncompatibleError, InputError
+from unspool.objective.channel import Map
+from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.kind import Kind
+from unspool.objective.operator import GroupDifference, Incidence, LinearOperator
+from unspool.objective.term import Given, Term
+from unspool.ops.prox import ball, box, row_shrink, soft_threshold
+
+_ONE = Fixed(1.0)
+
+
+class CompositeTerm(Term):
+    r"""A term g(K H) whose g has a proximal operator and whose K is a :class:`~unspool.objective.LinearOperator`.
+
+    Write ``operator``, ``outer_value`` and ``outer_prox``; the term's value follows. Algorithms that keep dual variables
+    (:class:`~unspool.algorithm.PrimalDual`, :class:`~unspool.algorithm.ADMM`) handle such terms.
+    """
+
+    kind: ClassVar[Any] = Kind.COMPOSITE
+    uses_input = False
+
+    #: The operator K.
+    operator: Any
+
+    @abstractmethod
+    def outer_value(self, z: Tensor, given: Given) -> Tensor:
+        """g(Z), summed over rows and channels: shape (...) for z of shape (..., rows, features)."""
+
+    @abstractmethod
+    def outer_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """argmin_y g(y) + ‖y − z‖² / (2 step)."""
+
+    def value(self, h: Tensor, given: Given) -> Tensor:
+        """g(K H)."""
+        return self.outer_value(self.operator(h, given.graph), given)
+
+    def dual_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """The proximal operator of step times the convex conjugate g*, by Moreau's identity."""
+        return z - step * self.outer_prox(z / step, 1.0 / step, given)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSparse(CompositeTerm):
+    r"""Few edges with a jump: :math:`\lambda\lVert BH\rVert_{2,1} = \lambda\sum_e \lVert (BH)_e\rVert`, total variation on the graph.
+
+    Signals become constant on regions with sharp borders, where ‖BH‖² would blur them.
+
+    Args:
+        weight: λ, a number or coefficient of at least 0.
+        rows: whether an edge jumps in all channels together (‖BH‖₂,₁) or in each alone (‖BH‖₁).
+        order: 1 for jumps; 2 for bends, ‖B L H‖, and so on (trend filtering).
+
+    Example:
+        >>> import torch, unspool as us
+        >>> objective = us.Fidelity(0.5) + us.EdgeSparse(0.2)
+        >>> print(objective, "and", us.EdgeSparse(1.0, rows=False, order=2))
+        0.5 ‖H − X‖²  +  0.2 ‖B H‖₂,₁ and ‖B L H‖₁
+        >>> x = torch.tensor([[0.0], [0.1], [5.1], [5.0]])
+        >>> graph = us.graph.path(4, normalise=us.Normalisation.NONE, loops=False)
+        >>> us.minimise(objective, x, graph).flatten().numpy().round(2)
+        array([0.15, 0.15, 4.95, 4.95], dtype=float32)
+    """
+
+    weight: Any = _ONE
+    rows: bool = True
+    order: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_coefficient(self.weight))
+        if not self.weight.number:
+            raise TypeError("the weight of EdgeSparse is not a single number")
+        if isinstance(self.order, bool) or not isinstance(self.order, int) or self.order < 1:
+            raise InputError("order", self.order, "a whole number of at least 1")
+
+    @property
+    def operator(self) -> LinearOperator:
+        """B L^(order − 1)."""
+        return Incidence(self.order - 1)
+
+    def outer_value(self, z: Tensor, given: Given) -> Tensor:
+        """λ ‖Z‖₂,₁ or λ ‖Z‖₁."""
+        size = torch.linalg.vector_norm(z, dim=-1) if self.rows else z.abs().sum(-1)
+        return size.sum(-1) * given[self.weight]
+
+    def outer_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """Rows or entries shrunk by step · λ."""
+        threshold = step * given[self.weight]
+        return row_shrink(z, threshold) if self.rows else soft_threshold(z, threshold)
+
+    def dual_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """Rows or entries cut to the length λ: g* is the indicator of a ball."""
+        radius = given[self.weight]
+        return ball(z, radius) if self.rows else box(z, -radius, radius)
+
+    def formula(self) -> str:
+        """λ ‖B H‖₂,₁."""
+        return f"{_lead(self.weight)}‖{self.operator} H‖{'₂,₁' if self.rows else '₁'}"
+
+
+@dataclass(frozen=True, eq=False)
+class GroupGap(CompositeTerm):
+    r"""Two groups of nodes get the same mean: :math:`\lambda\lVert \Delta H\rVert_1`, Δ the difference of the groups' means.
+
+    Args:
+        groups: 0 or 1 for every node, −1 for nodes of neither group.
+        weight: λ, a number or coefficient of at least 0.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> fair = us.Fidelity(1.0) + us.GroupGap(torch.tensor([0, 0, 1, 1]), 10.0)
+        >>> print(fair)
+        ‖H − X‖²  +  10 ‖Δ H‖₁
+        >>> us.minimise(fair, torch.tensor([[0.0], [2.0], [4.0], [6.0]]), us.graph.ring(4)).flatten().numpy().round(2)
+        array([2., 4., 2., 4.], dtype=float32)
+    """
+
+    groups: Any
+    weight: Any = _ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_coefficient(self.weight))
+        object.__setattr__(self, "operator", GroupDifference(self.groups))
+        if not self.weight.number:
+            raise TypeError("the weight of GroupGap is not a single number")
+
+    def outer_value(self, z: Tensor, given: Given) -> Tensor:
+        """λ ‖Z‖₁."""
+        return z.abs().sum((-2, -1)) * given[self.weight]
+
+    def outer_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """Entries shrunk by step · λ."""
+        return soft_threshold(z, step * given[self.weight])
+
+    def dual_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """Entries cut to ±λ."""
+        return box(z, -given[self.weight], given[self.weight])
+
+    def formula(self) -> str:
+        """λ ‖Δ H‖₁."""
+        return f"{_lead(self.weight)}‖Δ H‖₁"
+
+
+def check_operator_of(term: CompositeTerm) -> None:
+    """Refuse a composite term whose operator is not one."""
+    if not isinstance(getattr(term, "operator", None), LinearOperator):
+        raise IncompatibleError(
+            f"{term.name}.operator is not a LinearOperator; give it one, such as us.Incidence() or your own subclass"
+        )
+
+
+def _lead(weight: Any) -> str:
+    return "" if str(weight) == "1" else f"{weight.factor} "
+
+
+__all__ = ["CompositeTerm", "EdgeSparse", "GroupGap", "check_operator_of"]
