@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import Capped as Capped
     from unspool.objective import Coefficient as Coefficient
     from unspool.objective import CompositeTerm as CompositeTerm
+    from unspool.objective import Computed as Computed
     from unspool.objective import Diagonal as Diagonal
     from unspool.objective import EdgePenalty as EdgePenalty
     from unspool.objective import EdgeSmoothness as EdgeSmoothness
@@ -135,7 +136,7 @@ _FROM = {
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "Computed", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -178,6 +179,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "Checkpointed",
     "Coefficient",
     "CompositeTerm",
+    "Computed",
     "ConvergenceWarning",
     "Diagonal",
     "EdgePenalty",

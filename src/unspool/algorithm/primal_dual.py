@@ -55,12 +55,12 @@ class PrimalDual(SteppedAlgorithm):
         h, v, *duals = state
         step, graph = self.step_size(problem), problem.given.graph
         down = problem.descend(h, step)
-        ahead = down + (h - v) - times(_pull(duals, problem), step)
+        ahead = _pulled(down + (h - v), duals, problem, step)
         moved: list[Any] = []
         for z, term in zip(duals, problem.composite_terms, strict=True):
             size = self.dual_step(step, problem, term)
             moved.append(term.dual_prox(z + size * term.operator(ahead, graph), size, problem.given))
-        v = down - times(_pull(moved, problem), step)
+        v = _pulled(down, moved, problem, step)
         return (problem.prox(v, step), v, *moved)
 
     def dual_step(self, step: Map, problem: Problem, term: Any) -> Map:
@@ -69,9 +69,8 @@ class PrimalDual(SteppedAlgorithm):
         return self.balance / (step * bound)
 
 
-def _pull(duals: list[Any], problem: Problem) -> Any:
-    """Σ Kᵀ Z."""
-    total: Any = 0.0
+def _pulled(h: Any, duals: list[Any], problem: Problem, step: Map) -> Any:
+    """H − η Σ Kᵀ Z."""
     for z, term in zip(duals, problem.composite_terms, strict=True):
-        total = total + term.operator.adjoint(z, problem.given.graph)
-    return total
+        h = h - times(term.operator.adjoint(z, problem.given.graph), step)
+    return h

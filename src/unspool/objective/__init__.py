@@ -2,6 +2,7 @@
 
 from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
 from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap
+from unspool.objective.computed import Computed
 from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
 from unspool.objective.filtered import FilteredFidelity, HigherSmoothness
 from unspool.objective.kind import Kind, kind_of
@@ -21,6 +22,7 @@ __all__ = [
     "Capped",
     "Coefficient",
     "CompositeTerm",
+    "Computed",
     "Diagonal",
     "EdgePenalty",
     "EdgeSmoothness",

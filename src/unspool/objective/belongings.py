@@ -37,15 +37,17 @@ def check_owned(name: str, owner: Any) -> None:
                 raise TypeError(
                     f"{place} is a coefficient on the class, which all its instances would share; make it a field"
                 )
+    computed = (leaf for c in coefficients_of(owner) for leaf in c.leaves)
+    owned = {id(leaf.module) for leaf in computed if isinstance(getattr(leaf, "module", None), nn.Module)}
     for place, thing in _things(name, owner, set(), into_coefficients=True):
         if isinstance(thing, Tensor) and thing.requires_grad:
             raise TypeError(
                 f"{place} is a tensor that requires gradients, which the network would not own; use Learnable(tensor)"
             )
-        if isinstance(thing, nn.Module) and any(p.requires_grad for p in thing.parameters()):
+        if isinstance(thing, nn.Module) and id(thing) not in owned and any(p.requires_grad for p in thing.parameters()):
             raise TypeError(
-                f"{place} is a module with parameters, which the network would not own; apply it before the network, or make "
-                "coefficients of what it learns"
+                f"{place} is a module with parameters, which the network would not own; apply it before the network, or wrap it: "
+                "Computed(module) is a coefficient"
             )
 
 

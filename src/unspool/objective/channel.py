@@ -112,6 +112,19 @@ def asymmetry(t: Map) -> float:
     return float(torch.linalg.matrix_norm(t - t.mT)) / size if size > 0 else 0.0
 
 
+def trimmed(maps: tuple[Map, ...]) -> tuple[Map, ...]:
+    """Without the zeros at the end.
+
+    Example:
+        >>> trimmed((0.0, 2.0, 0.0))
+        (0.0, 2.0)
+    """
+    count = len(maps)
+    while count and is_zero(maps[count - 1]):
+        count -= 1
+    return maps[:count]
+
+
 def control_points(maps: tuple[Map, ...], top: float) -> list[Map]:
     """Maps whose weighted means the polynomial M₀ + λ M₁ + λ² M₂ + ... runs through for λ in [0, top] (Bernstein's form).
 

@@ -63,7 +63,7 @@ class NodeFidelity(SmoothTerm):
         """α c, of shape (nodes, 1) or (nodes, features)."""
         c, (nodes, features) = given[self.nodes], given.x.shape[-2:]
         shapes = ((nodes,), (nodes, 1), (nodes, features))
-        if not isinstance(c, Tensor) or tuple(c.shape) not in shapes:
+        if not isinstance(c, Tensor) or not any(tuple(c.shape[-len(s) :]) == s for s in shapes):
             shape = tuple(c.shape) if isinstance(c, Tensor) else "a number"
             raise InputError("nodes", shape, f"weights of shape {' or '.join(map(str, shapes))} for this input")
         return (c[:, None] if c.ndim == 1 else c) * given[self.weight]

@@ -177,7 +177,7 @@ class EdgeSmoothness(SmoothTerm):
     def _edge_weights(self, given: Given) -> Tensor:
         w = given[self.edges]
         count = given.graph.incidence().shape[0]
-        if not isinstance(w, Tensor) or w.shape != (count,):
+        if not isinstance(w, Tensor) or w.shape[-1:] != (count,):
             shape = tuple(w.shape) if isinstance(w, Tensor) else "a number"
             raise ValueError(
                 f"EdgeSmoothness has weights of shape {shape}, but the graph has {count} edges: expected ({count},)"
@@ -187,12 +187,12 @@ class EdgeSmoothness(SmoothTerm):
     def value(self, h: Tensor, given: Given) -> Tensor:
         """β Σ wₑ ‖(BH)ₑ‖²."""
         difference = given.graph.incidence() @ h
-        return (difference.square() * self._edge_weights(given)[:, None]).sum((-2, -1)) * given[self.weight]
+        return (difference.square() * self._edge_weights(given)[..., None]).sum((-2, -1)) * given[self.weight]
 
     def gradient(self, h: Tensor, given: Given) -> Tensor:
         """2β Bᵀ diag(w) B H."""
         b = given.graph.incidence()
-        return (b.T @ ((b @ h) * self._edge_weights(given)[:, None])) * (2 * given[self.weight])
+        return (b.T @ ((b @ h) * self._edge_weights(given)[..., None])) * (2 * given[self.weight])
 
     def lipschitz(self, given: Given) -> Map:
         """2 |β| max|w| λmax(L)."""

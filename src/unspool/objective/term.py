@@ -234,8 +234,7 @@ def stencil_gradient(stencil: Stencil, h: Tensor, given: Given) -> Tensor:
 
 def _powers(total: Tensor, signal: Tensor, maps: tuple[Map, ...], graph: Graph, first: int = 1) -> Tensor:
     """total + Σ Lᵖ signal Mₚ, with p from ``first`` on."""
-    last = max((i for i, t in enumerate(maps) if not channel.is_zero(t)), default=-1)
-    for p, t in enumerate(maps[: last + 1], start=first):
+    for p, t in enumerate(channel.trimmed(maps), start=first):
         signal = graph.laplacian_times(signal) if p else signal
         if not channel.is_zero(t):
             total = total + channel.apply(signal, t)

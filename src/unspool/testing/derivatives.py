@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from unspool.errors import IncompatibleError
-from unspool.objective import Given, Learnable, ProximableTerm, SmoothTerm, Term
-from unspool.testing.laws import LawBroken, random_signal, require
+from unspool.objective import CompositeTerm, Given, Learnable, ProximableTerm, SmoothTerm, Term
+from unspool.testing.laws import LawBroken, require
 
 #: Finite differences are taken so far apart, as a share of what they are taken in.
 _APART = 1e-5
@@ -45,6 +45,8 @@ def _with_learnt_weight(term: Term) -> list[Term]:
 
 
 def _method(term: Term) -> str:
+    if isinstance(term, CompositeTerm):
+        return "dual_prox"
     return "gradient" if isinstance(term, SmoothTerm) else "prox"
 
 
@@ -57,6 +59,8 @@ def _image(term: Term, given: Given, at: list[Tensor]) -> Tensor:
         warnings.simplefilter("ignore")
         if isinstance(term, SmoothTerm):
             return term.gradient(h, here)
+        if isinstance(term, CompositeTerm):
+            return term.dual_prox(term.operator(h, given.graph), step, here)
         assert isinstance(term, ProximableTerm)
         return term.prox(h, step, here)
 
@@ -68,9 +72,9 @@ def _slopes(
     raw = [leaf.start().detach().to(h) for leaf in term.leaves]
     names = ["H", "X", "the step", *(str(leaf) for leaf in term.leaves)]
     at = [h, given.x, torch.tensor(0.5).to(h), *raw]
-    weight = random_signal(given.graph, h.shape[-1], generator)
     with torch.no_grad():
         image = _image(term, given, at).detach()
+    weight = torch.randn(image.shape, dtype=h.dtype, generator=generator)
     found = _by_autograd(term, given, at, weight)
     missed: list[tuple[str, float, float]] = []
     for i, (name, seen) in enumerate(zip(names, found, strict=True)):

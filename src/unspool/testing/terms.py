@@ -10,9 +10,10 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.objective import Given, ProximableTerm, SmoothTerm, StencilTerm, Term
+from unspool.objective import CompositeTerm, Given, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import check_owned
 from unspool.objective.term import checked_kind, stencil_gradient
+from unspool.testing.composite import check_composite
 from unspool.testing.derivatives import check_derivatives
 from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
 
@@ -25,7 +26,7 @@ ENTRIES = 64
 def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: int = 0) -> None:
     """Check that a term keeps its laws, at random points in float64, near and far from 0 and from the input.
 
-    * kind: it is exactly one kind of term, smooth or proximable.
+    * kind: it is exactly one kind of term, smooth, proximable or composite.
     * value: one number per leading dimension; a scaled term scales its value.
     * convex: a term whose ``is_convex`` says so has no chord below its values, and no curvature below zero.
     * derivatives: autograd sees how the gradient or the proximal operator depends on H, X, the step and every coefficient.
@@ -33,6 +34,9 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
       affine, and its stencil reproduces it.
     * proximable: the proximal operator beats random competitors, is firmly non-expansive, and has finite gradients,
       at kinks too; it acts entry by entry if the term is ``separable``, and is a projection if it is an ``interval``.
+
+    * composite: the operator is linear with a true adjoint and a true bound on its norm; the proximal operator beats random
+      competitors and fits its dual.
 
     Args:
         term: the term, shipped or one's own.
@@ -65,6 +69,8 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     if isinstance(term, SmoothTerm):
         _check_gradient(term, given, generator)
         _check_curvature(term, given, generator)
+    if isinstance(term, CompositeTerm):
+        check_composite(term, h, given, generator)
     if isinstance(term, ProximableTerm):
         for step in (0.1, 1.0, 3.0):
             _check_prox(term, 2 * h, step, given, generator)

@@ -13,7 +13,7 @@ from unspool.algorithm import Algorithm, Problem
 from unspool.algorithm.algorithm import shipped
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, path
-from unspool.objective import INITIAL, Given, Objective, StencilTerm, Values
+from unspool.objective import INITIAL, Computed, Given, Objective, StencilTerm, Values
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
 from unspool.unrolling.lower import HopPolynomial, LinearProblem, lower
@@ -50,6 +50,9 @@ def try_lowering(
         if not isinstance(term, StencilTerm):
             what = "states no stencil" if getattr(term, "affine_gradient", False) else "is not quadratic"
             return Attempt(reason=f"cannot lower: {term.name} {what}; use adjoint=Stored()")
+    for leaf in dict.fromkeys((*objective.leaves, *algorithm.leaves)):
+        if isinstance(leaf, Computed):
+            return Attempt(reason=f"cannot lower: {leaf} is computed from X; use adjoint=Stored()")
     try:
         if shipped(algorithm):
             _lowered(algorithm, objective, 1, values, start, Basis.POWERS)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unspool.algorithm import Algorithm, Problem
 from unspool.errors import IncompatibleError
-from unspool.objective.channel import Map, is_zero, rank
+from unspool.objective.channel import Map, is_zero, rank, trimmed
 from unspool.ops.polynomial import Basis
 from unspool.unrolling.start import Input, Start, Zero
 
@@ -93,9 +93,8 @@ class LinearProblem(Problem):
         x = HopPolynomial({"x": self.one()}, self.basis)
         total = h.mapped(stencil.h) + x.mapped(stencil.x)
         for source, maps in ((h, stencil.of_h), (x, stencil.of_x)):
-            last = max((p for p, t in enumerate(maps) if not is_zero(t)), default=0)
             signal = source
-            for t in maps[1 : last + 1]:
+            for t in trimmed(maps)[1:]:
                 signal = (signal - signal.shifted()).mapped(self.given.graph.scale)
                 total = total if is_zero(t) else total + signal.mapped(t)
         return total

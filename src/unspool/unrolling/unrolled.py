@@ -17,7 +17,7 @@ from unspool.algorithm.fused import fused_step
 from unspool.algorithm.solvers import Effort
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input, check_output, ring
-from unspool.objective import Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
+from unspool.objective import Computed, Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
 from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
@@ -117,7 +117,12 @@ class Unrolled(nn.Module):
         self._fused = fused_step(objective, getattr(algorithm, "step", None)) if whole_steps else None
         self._names = _named(self.leaves)
         self.coefficients = nn.ParameterDict()
+        self.computed = nn.ModuleDict(
+            {name: leaf.module for leaf, name in self._names.items() if isinstance(leaf, Computed)}
+        )
         for leaf, name in self._names.items():
+            if isinstance(leaf, Computed):
+                continue
             raw = leaf.start_layers(self.depth).to(torch.get_default_dtype())
             self.coefficients[name] = nn.Parameter(raw, requires_grad=leaf.learnt)
         self._constant: dict[Any, dict[str, Tensor]] = {}  # hop coefficients of a network without parameters
@@ -139,13 +144,23 @@ class Unrolled(nn.Module):
             raise IndexError(f"layer {layer}: layers are counted from 1 to {self.depth}")
         found = {}
         for leaf, name in self._names.items():
-            parameter = self.coefficients[name]
-            found[leaf] = parameter[layer - 1] if leaf.per_layer else parameter
+            if name not in self.computed:
+                parameter = self.coefficients[name]
+                found[leaf] = parameter[layer - 1] if leaf.per_layer else parameter
         return found
+
+    def computed_values(self, x: Tensor, graph: Graph) -> dict[Leaf, Tensor]:
+        """What the modules of computed coefficients make of an input."""
+        # Trap: the network's own module, not the leaf's: functional_call and copies put others in its place.
+        return {
+            leaf: _computed(self.computed[name], leaf, x, graph)
+            for leaf, name in self._names.items()
+            if name in self.computed
+        }
 
     def problem(self, x: Tensor, graph: Graph, layer: int) -> Problem:
         """Layer k's denoising problem, with everything filled in."""
-        return self._filled(x, graph, layer, self.values(layer))
+        return self._filled(x, graph, layer, {**self.values(layer), **self.computed_values(x, graph)})
 
     def _filled(self, x: Tensor, graph: Graph, layer: int, values: dict[Leaf, Tensor]) -> Problem:
         plain = Problem(self.objective, Given(x, graph, values), layer, fused=self._fused)
@@ -175,7 +190,8 @@ class Unrolled(nn.Module):
         if not can_look() or isinstance(self.adjoint, Implicit) or self in _LOOKED:
             return
         if somebodys_own(self.algorithm, self.objective.terms):
-            values = {leaf: raw.detach() for leaf, raw in self.values(1).items()}
+            values = {**self.values(1), **self.computed_values(x, graph)}
+            values = {leaf: raw.detach() for leaf, raw in values.items()}
             problem = self._filled(x.detach(), graph, 1, values)
             check_strangers(self.algorithm, problem, self.start.tensor(x).detach())
         _LOOKED.add(self)
@@ -191,7 +207,8 @@ class Unrolled(nn.Module):
             effort = Effort.of(self.adjoint.tolerance, self.adjoint.limit, x.dtype)
             return fixed_point(self.algorithm, self.problem(x, graph, 1), start, effort)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
-        values = [self.values(k) for k in range(1, self.depth + 1)]
+        computed = self.computed_values(x, graph)
+        values = [{**self.values(k), **computed} for k in range(1, self.depth + 1)]
         state = initial_state(self.algorithm, start, self._filled(x, graph, 1, values[0]))
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
             _refuse_stacked()
@@ -250,7 +267,10 @@ class Unrolled(nn.Module):
             if isinstance(self.adjoint, Polynomial) and self.adjoint.basis
             else str(self.adjoint)
         )
-        learns = ", ".join(f"{n} ({p.numel()})" for n, p in self.coefficients.items() if p.requires_grad) or "nothing"
+        parts = [f"{n} ({p.numel()})" for n, p in self.coefficients.items() if p.requires_grad]
+        for name, module in self.computed.items():
+            parts.append(f"{name} ({type(module).__name__}, {sum(p.numel() for p in module.parameters())})")
+        learns = ", ".join(parts) or "nothing"
         lines = (
             f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
         )
@@ -356,6 +376,13 @@ class Unrolled(nn.Module):
                 f"{self.algorithm.name}.update was linear when the network was made and is not any more ({problem}); "
                 "unroll it with adjoint=Stored()"
             ) from problem
+
+
+def _computed(module: nn.Module, leaf: Leaf, x: Tensor, graph: Graph) -> Tensor:
+    value = module(x, graph)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{type(module).__name__} returned {type(value).__name__} for {leaf}: expected a tensor")
+    return value
 
 
 def _refuse_stacked() -> None:

@@ -1,0 +1,64 @@
+"""Coefficients that a module computes from what is given: the features and the graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from unspool.objective.coefficient import Leaf
+
+
+class Computed(Leaf):
+    """A coefficient that a module computes from X and the graph, once in every forward pass: learnt edges, gates, attention.
+
+    The network owns the module: its parameters are in the state dict, train with the rest, and stack in studies. The value
+    does not depend on H, so a problem stays what it is: a quadratic term with computed weights is still quadratic.
+
+    Args:
+        module: called as ``module(x, graph)``; returns one number for each edge (..., edges), node (..., nodes, 1) or entry,
+            as the term asks for; leading dimensions are those of x.
+        name: how it is printed and what its parameters are called.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> signs = us.Computed(us.nn.EdgeScore(3), name="w(X)")
+        >>> net = us.unroll(us.Fidelity(0.5) + us.EdgeSmoothness(signs, 0.25), us.GradientDescent(step=0.5), depth=2)
+        >>> net
+        Unrolled(
+          0.5 ‖H − X‖²  +  0.25 Σₑ wₑ ‖(B H)ₑ‖²
+          2 × GradientDescent, from Input(), adjoint Stored()
+          learns w(X) (EdgeScore, 97)
+        )
+        >>> net(torch.eye(3), us.graph.path(3)).shape
+        torch.Size([3, 3])
+    """
+
+    def __init__(self, module: nn.Module, *, name: str | None = None) -> None:
+        super().__init__(name, per_layer=False)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"Computed({module!r}): expected a torch.nn.Module that is called with (x, graph)")
+        self.module = module
+
+    def start(self) -> Tensor:
+        """Nothing is known before there is an input; terms that are looked at without one see a single 1."""
+        return torch.ones(())
+
+    def value_of(self, raw: Tensor) -> Tensor:
+        """What the module has computed."""
+        return raw
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the module has parameters that train."""
+        return any(p.requires_grad for p in self.module.parameters())
+
+    @property
+    def letter(self) -> str:
+        """w."""
+        return "w"
+
+    def __repr__(self) -> str:
+        return f"Computed({type(self.module).__name__}, {self})"
+
+
+__all__ = ["Computed"]

@@ -1,0 +1,147 @@
+"""Primal-dual steps: ElasticGNN's, minimisers against a dense reference, and the fixed point of any rule."""
+
+import pytest
+import torch
+
+import unspool as us
+from unspool import testing
+from unspool.testing import small_graph
+
+GRAPH = small_graph()
+X = torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+
+
+def test_it_keeps_the_laws():
+    testing.check_algorithm(us.PrimalDual())
+    testing.check_algorithm(us.PrimalDual(balance=0.5))
+
+
+@pytest.mark.parametrize("rows", [True, False])
+def test_it_is_the_predictor_corrector_of_elastic_networks(rows):
+    """Language of signals: Y = γX + (1−γ)AH; H̄ = Y − γBᵀZ; Z ← Π(Z + βBH̄); H ← Y − γBᵀZ."""
+    l1, l2, depth = 0.4, 0.7, 6
+    b, a = GRAPH.incidence().to_dense(), GRAPH.to_dense()
+    gamma = 1 / (1 + l2)
+    beta, h, z = 1 / (2 * gamma), X, torch.zeros(b.shape[0], 3, dtype=torch.float64)
+    for _ in range(depth):
+        y = gamma * X + (1 - gamma) * a @ h
+        z = z + beta * b @ (y - gamma * b.T @ z)
+        z = z * (l1 / z.norm(dim=1, keepdim=True)).clamp(max=1) if rows else z.clamp(-l1, l1)
+        h = y - gamma * b.T @ z
+    objective = us.Fidelity(0.5) + us.Smoothness(l2 / 2) + us.EdgeSparse(l1, rows=rows)
+    net = us.unroll(objective, us.PrimalDual(step=gamma), depth=depth)
+    assert torch.allclose(net(X, GRAPH), h, atol=1e-12)
+
+
+def reference(value, x):
+    """The minimiser of a smoothed objective by L-BFGS, smoothing going to nothing."""
+    h = x.clone().requires_grad_()
+    for eps in (1e-2, 1e-4, 1e-6, 1e-8):
+        optimiser = torch.optim.LBFGS(
+            [h], max_iter=2000, tolerance_grad=1e-12, tolerance_change=1e-16, line_search_fn="strong_wolfe"
+        )
+
+        def closure(eps=eps, optimiser=optimiser):
+            optimiser.zero_grad()
+            loss = value(h, eps)
+            loss.backward()
+            return loss
+
+        optimiser.step(closure)
+    return h.detach()
+
+
+def test_minimisers_agree_with_a_smoothed_reference():
+    b = GRAPH.incidence().to_dense()
+    objective = us.Fidelity(0.5) + us.Smoothness(0.2) + us.EdgeSparse(0.3)
+
+    def smooth(h, eps):
+        jumps = (b @ h).square().sum(1).add(eps**2).sqrt().sum()
+        return 0.5 * (h - X).square().sum() + 0.2 * (b @ h).square().sum() + 0.3 * jumps
+
+    found = us.minimise(objective, X, GRAPH)
+    best = reference(smooth, X)
+    value = float(objective.value(found, X, GRAPH))
+    assert value <= float(objective.value(best, X, GRAPH)) + 1e-8
+    assert value == pytest.approx(float(smooth(best, 0.0)), abs=1e-5)
+
+
+def test_constraints_and_two_composite_terms_together():
+    groups = torch.arange(12) % 2
+    objective = us.Fidelity(1.0) + us.EdgeSparse(0.2) + us.GroupGap(groups, 5.0) + us.NonNegative()
+    h = us.minimise(objective, X + 1, GRAPH)
+    assert float(h.min()) >= 0
+    gap = h[groups == 1].mean(0) - h[groups == 0].mean(0)
+    assert float(gap.abs().max()) < 1e-6
+    longer = us.unroll(objective, us.PrimalDual(), depth=3000)(X + 1, GRAPH)
+    assert torch.allclose(longer, h, atol=1e-6)
+
+
+def test_derivatives_through_the_minimiser_are_right():
+    weight = us.Learnable(0.3, within=(0, None), name="λ")
+    objective = us.Fidelity(0.5) + us.Smoothness(0.2) + us.EdgeSparse(weight)
+    exact = us.unroll(objective, us.Exact()).double()
+    steps = us.unroll(objective, us.PrimalDual(), depth=1500).double()
+    probe = torch.cos(torch.arange(X.numel(), dtype=X.dtype)).view(X.shape)
+    found = []
+    for net in (exact, steps):
+        x = X.clone().requires_grad_()
+        out = net(x, GRAPH)
+        found.append([out.detach(), *torch.autograd.grad((out * probe).sum(), [x, *net.parameters()])])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("rule", [us.GradientDescent(), us.ProximalGradient(), us.PrimalDual(), us.Jacobi(step=0.9)])
+def test_the_fixed_point_of_a_rule_is_the_minimiser_with_its_derivatives(rule):
+    alpha = us.Learnable(0.4, within=(0, 1), name="α")
+    objective = us.Fidelity(alpha) + us.Smoothness(1 - alpha)
+    probe = torch.cos(torch.arange(X.numel(), dtype=X.dtype)).view(X.shape)
+    found = []
+    for made in (us.unroll(objective, rule, 1, adjoint=us.FixedPoint()), us.unroll(objective, us.Exact())):
+        net, x = made.double(), X.clone().requires_grad_()
+        out = net(x, GRAPH)
+        first = torch.autograd.grad((out * probe).sum(), [x, *net.parameters()], create_graph=True)
+        second = torch.autograd.grad(first[1].sum(), [x, *net.parameters()])
+        found.append([out, *first, *second])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_a_rule_that_does_not_rest_is_refused():
+    objective = us.Fidelity(0.5) + us.Smoothness(0.5)
+    net = us.unroll(objective, us.GradientDescent(step=1.2), 1, adjoint=us.FixedPoint(limit=200))
+    with pytest.raises(us.IncompatibleError, match="did not come to rest"):
+        net(X.float(), GRAPH.to(torch.float32))
+    own = us.Learnable(0.4, per_layer=True, name="α")
+    with pytest.raises(us.IncompatibleError, match="differs from layer to layer"):
+        us.unroll(us.Fidelity(own) + us.Smoothness(1.0), us.GradientDescent(), 2, adjoint=us.FixedPoint())
+
+
+def test_reweighted_steps_are_those_of_twirls():
+    """H ← (1−a)H + a D̃⁻¹(λ(Γ∘A)H + X), D̃ = λD_Γ + I, on a graph that is not normalised."""
+    graph = us.graph.grid(3, 4, normalise=us.Normalisation.NONE, loops=0).to(torch.float64)
+    lam, a, tau, h = 0.8, 0.7, 0.5, X
+    adjacency = graph.to_dense()
+    for _ in range(4):
+        s = (h[:, None] - h[None]).square().sum(-1)
+        gamma = adjacency / (1 + s / tau)
+        h = (1 - a) * h + a * (lam * gamma @ h + X) / (lam * gamma.sum(1) + 1)[:, None]
+    net = us.unroll(us.Fidelity(1.0) + us.EdgePenalty(us.Log(tau), lam), us.Jacobi(step=a), depth=4)
+    assert torch.allclose(net(X, graph), h, atol=1e-12)
+
+
+def test_p_laplacian_layers_are_jacobi_steps():
+    """Mᵢⱼ = wᵢⱼ‖(BH)ᵢⱼ‖^(p−2); αᵢ = (Σⱼ Mᵢⱼ/dᵢ + 2μ/p)⁻¹; hᵢ ← αᵢ Σⱼ Mᵢⱼ hⱼ/√(dᵢdⱼ) + (2μ/p) αᵢ xᵢ."""
+    p, mu, eps, h = 1.5, 0.6, 0.1, X
+    graph = us.graph.grid(3, 4, loops=0).to(torch.float64)
+    w = (graph.to_dense() != 0).double()
+    d = w.sum(1)
+    for _ in range(3):
+        scaled = h / d.sqrt()[:, None]
+        s = (scaled[:, None] - scaled[None]).square().sum(-1)
+        m = w * (s + eps**2) ** (p / 2 - 1)
+        alpha = 1 / (m.sum(1) / d + 2 * mu / p)
+        h = alpha[:, None] * (m / (d[:, None] * d[None]).sqrt()) @ h + (2 * mu / p) * alpha[:, None] * X
+    net = us.unroll(us.Fidelity(mu) + us.EdgePenalty(us.Power(p, eps)), us.Jacobi(), depth=3)
+    assert torch.allclose(net(X, graph), h, atol=1e-12)
