@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone and fast, sorts, follows light and dark, and fits a phone."""
+"""The page in a real browser: it loads alone, sorts, follows light and dark, and fits a phone."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def tab(tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(report_page(found).html(), encoding="utf-8")
     with Tab() as opened:
-        opened.seconds = opened.open(file)
+        opened.open(file)
         opened.file = file
         yield opened
 
@@ -40,9 +40,7 @@ def _fresh(tab):
     tab.open(tab.file)
 
 
-def test_it_loads_fast_alone_and_without_complaint(tab):
-    timing = "(t => t.loadEventEnd - t.startTime)(performance.getEntriesByType('navigation')[0])"
-    assert tab.run(timing) < 2000
+def test_it_loads_alone_and_without_complaint(tab):
     asked = {e["params"]["request"]["url"] for e in tab.told("Network.requestWillBeSent")}
     assert asked == {tab.file.as_uri()}
     assert tab.told("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled") == []
