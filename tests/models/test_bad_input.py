@@ -110,7 +110,7 @@ def problem(call):
     return caught.value
 
 
-#: Values that must stay refused, whatever is declared; the rest is tests/settings/test_kinds.py, at every end of every range.
+#: Values that must stay refused, whatever is declared; the rest is tests/settings/kinds/test_kinds.py, at every end of every range.
 SETTINGS = {
     "depth": (0, -1, 2.5, "3", True, None, 10_001),
     "hidden": (0, -1, 2.5, "64"),
