@@ -9,6 +9,9 @@ from unspool import datasets, theory
 from unspool.reproduce.report_page import Findings, report_page
 from unspool.reproduce.results import read
 
+pytestmark = pytest.mark.long
+
+
 EXAMPLE = Path(__file__).parents[1] / "reproduce" / "example_results"
 TABLE = "document.querySelector('table.sortable')"
 HEAD = f"{TABLE}.tHead.rows[0].cells"

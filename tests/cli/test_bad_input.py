@@ -21,6 +21,8 @@ from unspool.errors import InputError
 from unspool.estimator import GraphDenoiser, NodeClassifier, NodeRegressor
 from unspool.train import run_folder
 
+pytestmark = pytest.mark.long
+
 
 def task(**changes):
     """A task of five nodes on a ring."""

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 import unspool
 from unspool.cli.main import cli
 
+pytestmark = pytest.mark.long
+
 
 def run(*arguments, **how):
     return subprocess.run(

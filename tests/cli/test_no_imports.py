@@ -14,6 +14,9 @@ from cli.people import ask, own, refuse, train, write_people
 from cli.study.resealed import resealed
 from unspool.models.pretrained import read_card, write_card
 
+pytestmark = pytest.mark.long
+
+
 #: A module that leaves a mark when it is imported, and again when something of it is called.
 CANARY = """
 import pathlib

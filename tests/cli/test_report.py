@@ -12,6 +12,9 @@ from unspool import theory
 from unspool.cli.main import cli, main
 from unspool.models import find_model
 
+pytestmark = pytest.mark.long
+
+
 CALM = """
 import unspool as us
 

@@ -20,7 +20,7 @@ from unspool.datasets.sources import SOURCES
 from unspool.ops.features import SparseFeatures
 
 ROOT = os.environ.get("UNSPOOL_DATA")
-pytestmark = pytest.mark.skipif(ROOT is None, reason="UNSPOOL_DATA does not point at the data sets")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(ROOT is None, reason="UNSPOOL_DATA does not point at the data sets")]
 
 LOADERS = {
     "cora": ("Planetoid/Cora", lambda r: pyg.Planetoid(r / "Planetoid", "Cora")),

@@ -458,6 +458,7 @@ def bomb(kind, place):
     return place / "b.parquet"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gz", "npz", "parquet"])
 def test_bombs_are_refused_by_their_size(tmp_path, small_limit, kind):
     pytest.importorskip("pyarrow")

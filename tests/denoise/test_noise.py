@@ -135,6 +135,7 @@ def test_scores_are_the_dense_formulas(scene):
     assert np.isclose(sure.noise_, np.sqrt(np.trace(SIGMA) / 3))
 
 
+@pytest.mark.long
 def test_sure_is_unbiased_for_the_risk(scene):
     graph, clean, _ = scene
     rule, draws, exact = SURE(CANDIDATES), 400, graph.to(torch.float64)

@@ -10,6 +10,9 @@ import unspool as us
 from unspool import models
 from unspool.settings.kinds import Member, Real, Whole
 
+pytestmark = pytest.mark.long
+
+
 RING = us.graph.ring(6)
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
 PAIR = torch.tensor([[0, 1], [1, 0]])

@@ -12,6 +12,9 @@ from safetensors.torch import save as packed
 from unspool import datasets, models, train
 from unspool.models.pretrained import history_fits, load_with_card, read_card, save_pretrained, write_card
 
+pytestmark = pytest.mark.long
+
+
 FLIPS = 120
 
 

@@ -86,6 +86,7 @@ def test_prox_is_stationary(potential, weight):
     assert torch.allclose(potential.activation(y + (V - y) / weight), y, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [0.3, 1.0, 2.7])
 @each_potential
 def test_prox_has_gradients_in_signal_and_weight(potential, weight):

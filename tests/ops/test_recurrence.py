@@ -30,6 +30,7 @@ def relative(a, b):
     return float((a - b).norm() / b.norm())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("basis", list(us.Basis))
 def test_forward_mode_raises_instead_of_lying(basis):
     graph, x, hops = one_way(), signal(9, 2), signal(3)

@@ -28,6 +28,7 @@ def loaded(code):
     return set(subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split())
 
 
+@pytest.mark.long
 def test_importing_loads_what_is_used():
     heavy = {"click", "rich", "matplotlib", "scipy", "sklearn", "networkx", "torch_geometric", "pandas", "triton"}
     at_once = loaded("import unspool")
@@ -66,6 +67,7 @@ def test_exported_terms_and_algorithms_have_a_running_example():
         assert ">>>" in kind.__doc__, f"{kind.__name__} has no example"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.name)
 def test_examples_run(file):
     done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
@@ -78,6 +80,7 @@ def test_own_parts_are_short(name):
     assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 30
 
 
+@pytest.mark.long
 def test_readme_code_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
     assert blocks
@@ -88,6 +91,7 @@ def test_readme_code_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md"])
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -21,6 +21,9 @@ from unspool.report.score import Score, against
 from unspool.report.seeds import read_job
 from unspool.report.spectra import GRID, learnt
 
+pytestmark = pytest.mark.long
+
+
 MODELS = us.models.MODELS
 
 

@@ -19,6 +19,9 @@ from unspool.reproduce.report_page import SECTIONS, Findings, report_page, secti
 from unspool.reproduce.results import read, write
 from unspool.reproduce.sections.networks import HOW, trained_networks
 
+pytestmark = pytest.mark.long
+
+
 EXAMPLE = Path(__file__).parent / "example_results"
 ROOT = Path(__file__).parents[2]
 

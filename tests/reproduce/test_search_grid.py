@@ -13,6 +13,8 @@ from unspool.study import grid
 from unspool.theory import printed_tables as tables
 from unspool.train import Stop
 
+pytestmark = pytest.mark.long
+
 
 class Own(nn.Module):
     def __init__(self, features, classes, width=8):

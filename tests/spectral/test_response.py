@@ -179,6 +179,7 @@ def test_linear_models_are_read_through_their_propagation(name, graph):
     assert torch.allclose(h.apply(x, graph), model.propagation(x, graph).detach(), atol=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["GCN", "GCNII", "AirGNN", "DAGNN", "MLP"])
 def test_other_models_are_measured_at_the_width_of_their_encoder(name, graph):
     h = response(getattr(us.models, name)(5, 3), graph)

@@ -17,6 +17,9 @@ from unspool.study.evaluation import evaluate
 from unspool.study.optuna_search import optimise
 from unspool.train import TaskKind, TrialLoader
 
+pytestmark = pytest.mark.long
+
+
 SAMPLERS = {
     "random": lambda: optuna.samplers.RandomSampler(seed=0),
     "TPE": lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=4),

@@ -17,6 +17,9 @@ from unspool.study import Status, Store, StoreProblem, Study, train_trials
 from unspool.study.study import StoreTracker, train_again
 from unspool.train import Ending, LowerLevel, TaskKind, Trial, TrialLoader
 
+pytestmark = pytest.mark.long
+
+
 #: Float32, and batches of other widths: BLAS rounds differently, which moves losses by a few units in the seventh digit.
 ROUNDING = 1e-5
 

@@ -168,6 +168,7 @@ def test_decay_that_an_optimiser_does_not_know_is_refused(data):
         train.fit(model, train.Task.of(data), TrainConfig(weight_decay=1e-3, optimiser=torch.optim.LBFGS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", us.models.MODELS, ids=lambda kind: kind.__name__)
 def test_bfloat16_learns_what_float32_learns(data, kind):
     scores = []

@@ -12,6 +12,8 @@ from unspool import datasets, study, train
 from unspool.train import epochs
 from unspool.train.threads import SMALL, asked_threads, threads_for, use_threads
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def cli():

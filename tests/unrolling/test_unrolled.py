@@ -177,6 +177,7 @@ def test_trials_stack(graph, x):
             assert torch.allclose(stack[i], alone, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["appnp", "gpr", "general", "nesterov", "chebyshev", "inverse", "gcn", "air", "edges"])
 def test_compiles_whole(name, graph, x):
     net = networks()[name].double()

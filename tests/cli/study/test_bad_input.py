@@ -12,6 +12,8 @@ from cli.study.resealed import resealed
 from unspool import __version__
 from unspool.cli.main import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):

@@ -4,7 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from cli.people import ask, write_people
+
+pytestmark = pytest.mark.long
+
 
 PAGE = Path(__file__).parents[3] / "docs" / "studies.md"
 

@@ -11,6 +11,9 @@ import pytest
 from cli.people import ask
 from unspool import study
 
+pytestmark = pytest.mark.long
+
+
 WORK = [
     "study", "run", "GCN", "MLP", "--dataset", "contextual_sbm", "--seeds", "8", "--epochs", "60", "--hidden", "8",
     "--at-once", "2", "--jobs", "1",

@@ -9,6 +9,9 @@ import torch
 import unspool as us
 from cli.people import ask, own, refuse, write_people
 
+pytestmark = pytest.mark.long
+
+
 SETS = {
     "another depth and dropout": ("GCN", ["--setting", "depth=3", "--dropout", "0.2", "--setting", "batch_norm=true"]),
     "decay of all groups": ("APPNP", ["--weight-decay", "0.003", "--lr", "0.0123", "--setting", "teleport=0.3"]),

@@ -13,6 +13,8 @@ from unspool import study
 from unspool.cli.study.screen import StudyScreen
 from unspool.train import TrialLoader
 
+pytestmark = pytest.mark.long
+
 
 def test_a_run_says_what_it_does_and_what_came_of_it(tmp_path):
     out = tmp_path / "new" / "study.db"

@@ -25,6 +25,9 @@ from unspool.datasets.named_sets import read_raw
 from unspool.datasets.readers.pickled import unpickled
 from unspool.datasets.sources import SOURCES
 
+pytestmark = pytest.mark.long
+
+
 PARTS = (("train", "train_mask"), ("valid", "val_mask"), ("test", "test_mask"))
 
 

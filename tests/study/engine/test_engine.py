@@ -18,6 +18,9 @@ from unspool.study.engine.tracker import MemoryTracker
 from unspool.study.engine.trial_progress import TrialProgress
 from unspool.train import Ending, LowerLevel, Monitor, Stop, TaskKind, Trial
 
+pytestmark = pytest.mark.long
+
+
 _known = {}  # runs alone, by trial
 SMALL = {"hidden": 5, "depth": 2}
 

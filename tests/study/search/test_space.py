@@ -90,6 +90,7 @@ def test_a_grid_is_every_combination_in_order():
     assert told == [(r, h, s) for r in (0.1, 0.2) for h in (4, 8) for s in (3, 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dataset", ["cora", "texas", "Photo"])
 @pytest.mark.parametrize(
     "model", [*us.models.MODELS, Mine, Wider, Again.UGDGNN, Own], ids=lambda kind: kind.__qualname__
@@ -324,6 +325,7 @@ def test_draws_stay_in_their_ranges_and_fill_them():
 # -- where settings say that searches look -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", us.models.MODELS, ids=lambda kind: kind.__name__)
 def test_a_search_that_is_told_nothing_looks_where_settings_say(model):
     declared = declared_search(model)

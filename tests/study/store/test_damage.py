@@ -17,6 +17,9 @@ from unspool.study.store import Access, Status, Store, StoreProblem
 from unspool.study.store.row import sealed
 from unspool.train import DataRecord, Ending, Result, Trial
 
+pytestmark = pytest.mark.long
+
+
 RESULT = Result(12, 50, 0.1, 0.9, 0.7, 0.71, Ending.ALL_EPOCHS, 0.4)
 SOURCE = {"dataset": "cora", "rows": [1, 2]}
 CORA = DataRecord("cora", "5e1f-0a2b", "accuracy", "classes", SOURCE)

@@ -228,6 +228,7 @@ def test_threads_take_turns(path):
         assert sorted(got) == sorted(keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "count"), [("together", 200), ("forked", 195)])
 def test_processes_share_no_trial(shared, kind, count):
     well, shares = shared[kind]
