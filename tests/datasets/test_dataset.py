@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-import torch_geometric.transforms as pyg
-from torch_geometric.data import Data
 
 from unspool import Graph, datasets
 from unspool.datasets.features import pack, read_features, row_normalise, sparse, take_rows, to_numpy
@@ -36,8 +34,12 @@ def matrix_of(kind, seed=0):
 KINDS = ["dense", "sparse", "sparse binary", "dense signed", "sparse signed", "sparse large", "dense large"]
 
 
+@pytest.mark.long  # PyG takes seconds to import
 @pytest.mark.parametrize("kind", KINDS)
 def test_row_normalisation_is_that_of_pyg(kind):
+    import torch_geometric.transforms as pyg
+    from torch_geometric.data import Data
+
     x = matrix_of(kind)
     expected = pyg.NormalizeFeatures()(Data(x=x.clone())).x
     for form in (x, sparse(x.numpy())):
