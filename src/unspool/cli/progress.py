@@ -22,7 +22,7 @@ class Screen:
 
     def __init__(self, console: Console, as_json: bool) -> None:
         self.console, self.as_json = console, as_json
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
         self._bars: dict[int, Any] = {}
         self._live: Progress | None = None
         if console.is_terminal and not console.quiet:
@@ -67,9 +67,9 @@ class Screen:
 
     def _now_and_then(self, event: Event) -> None:
         moment = time.monotonic()
-        if moment - self._told < (JSON_EVERY if self.as_json else LINE_EVERY):
+        if moment - self._reported_at < (JSON_EVERY if self.as_json else LINE_EVERY):
             return
-        self._told = moment
+        self._reported_at = moment
         if self.as_json:
             echo(json.dumps({name: value for name, value in event.items() if name != "worker"}))
         elif not self.console.quiet:

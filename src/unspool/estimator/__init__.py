@@ -1,4 +1,4 @@
-"""scikit-learn's door: node classifiers and regressors, a denoiser, and folds that respect a graph.
+"""scikit-learn's interface: node classifiers and regressors, a denoiser, and folds that respect a graph.
 
 >>> from unspool import datasets, models
 >>> from unspool.estimator import NodeClassifier

@@ -25,7 +25,7 @@ from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TrainConfig, T
 from unspool.train.seeding import seeded
 
 Array = np.ndarray[Any, Any]
-#: What every door takes when nothing is said.
+#: The defaults of estimators, studies and the command line.
 _USUAL = TrainConfig()
 
 

@@ -92,7 +92,7 @@ class Task:
     def scaled(self) -> Task:
         """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error.
 
-        Every door comes through here, so the same split gives the same numbers: ``unspool train``, studies, estimators. R² stays
+        Everything that trains comes through here, so the same split gives the same numbers: ``unspool train``, studies, estimators. R² stays
         what it is. Other losses see their targets as they came.
 
         Example:

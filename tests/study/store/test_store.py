@@ -303,6 +303,6 @@ def test_readers_see_a_study_that_is_being_written(path):
             sql.execute("UPDATE trial SET status = 'done'")
             assert reader.counts()[Status.DONE] == 0
             assert reader.rows()[0].status is Status.RUNNING
-        for wrong in (lambda: reader.add(trials(), CORA), lambda: reader.claim(keys, 1), reader.check_room):
+        for wrong in (lambda: reader.add(trials(), CORA), lambda: reader.claim(keys, 1), reader.check_disk_space):
             with pytest.raises(StoreProblem, match="opened for reading"):
                 wrong()

@@ -31,7 +31,7 @@ class StudyScreen:
 
     def __init__(self, console: Console, as_json: bool, before: int, tell: Callable[[study.Trial], str]) -> None:
         self.console, self.as_json, self.before, self.tell = console, as_json, before, tell
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
         self._bar = Progress(BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[line]}"))
         self._task = self._bar.add_task("", total=None, line="")
         self._live: Live | None = None
@@ -58,9 +58,9 @@ class StudyScreen:
             self._live.update(Group(self._bar, Text(self._best(now), no_wrap=True, overflow="ellipsis")))
             return
         moment = time.monotonic()
-        if moment - self._told < (JSON_EVERY if self.as_json else LINE_EVERY):
+        if moment - self._reported_at < (JSON_EVERY if self.as_json else LINE_EVERY):
             return
-        self._told = moment
+        self._reported_at = moment
         if self.as_json:
             echo(self._record(now, done, total))
         elif not self.console.quiet:

@@ -48,7 +48,7 @@ def _watch_lines(store: Store, rows: list[Row], console: Console, as_json: bool)
         now = Counter(row.status for row in rows)
         if now != before:
             before = now
-            _json(store, rows) if as_json else console.print(_told(rows))
+            _json(store, rows) if as_json else console.print(_one_line(rows))
         time.sleep(EVERY)
         rows = store.rows()
     return rows
@@ -92,7 +92,7 @@ def _lines(store: Store, rows: Sequence[Row]) -> list[str]:
     return lines if speed is None else [*lines, f"{speed:.2g} trials/s, {span(left / speed)} left"]
 
 
-def _told(rows: Sequence[Row]) -> str:
+def _one_line(rows: Sequence[Row]) -> str:
     many, speed = Counter(row.status for row in rows), rate(rows)
     parts = [f"{many[status]} {status.value}" for status in Status if many[status]]
     return ", ".join(parts if speed is None else [*parts, f"{speed:.2g} trials/s"])

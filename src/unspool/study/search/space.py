@@ -22,7 +22,7 @@ from torch import nn
 
 from unspool.settings import schema_of
 from unspool.settings.ranges import Choice, Range, unit
-from unspool.study.search.resolve import CONFIG, Words, check_words, resolve, takes, try_out
+from unspool.study.search.resolve import CONFIG, Settings, check_names, resolve, takes, try_out
 from unspool.train import Preset, Trial, identity
 from unspool.train.trial import looks
 
@@ -35,7 +35,7 @@ class Part:
     """One model, what is said about it in each setting, and the seeds that each setting is run with."""
 
     model: type[nn.Module]
-    settings: tuple[Words, ...]
+    settings: tuple[Settings, ...]
     seeds: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -196,7 +196,7 @@ def declared_search(model: type[nn.Module]) -> dict[str, Range]:
 
 def _by_model(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> dict[type[nn.Module], dict[str, Any]]:
     """The words that each model is given: all of training, and its own."""
-    check_words(models, said)
+    check_names(models, said)
     return {model: {name: v for name, v in said.items() if takes(model, name)} for model in models}
 
 
@@ -222,12 +222,12 @@ def _single(name: str, value: Any) -> Any:
     return value
 
 
-def _mark(words: Words) -> str:
-    """Equal for equal words; 1, 1.0 and True are three values, as they are in files."""
-    return repr(sorted((name, _told(v)) for name, v in words.items()))
+def _mark(settings: Settings) -> str:
+    """Equal for equal settings; 1, 1.0 and True are three values, as they are in files."""
+    return repr(sorted((name, _comparable(v)) for name, v in settings.items()))
 
 
-def _told(value: Any) -> str:
+def _comparable(value: Any) -> str:
     if isinstance(value, Mapping):
         return repr(sorted(value.items()))
     if isinstance(value, Preset):

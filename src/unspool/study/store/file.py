@@ -221,7 +221,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def check_room(path: Path, size: int) -> None:
+def check_disk_space(path: Path, size: int) -> None:
     """Write ``size`` bytes beside a file and remove them again, so that a full disk or a quota speaks before the work."""
     probe = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
