@@ -1,11 +1,14 @@
 """Tests lie where their source lies: tests/graph/ for src/unspool/graph/, tests/test_text.py for src/unspool/text.py."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE, TESTS = ROOT / "src" / "unspool", ROOT / "tests"
+#: Files that `make quick` leaves out as a whole.
+LEFT_OUT = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(long|slow)\b", re.MULTILINE)
 #: What looks at the package from outside.
 OUTSIDE = {"browser", "gpu", "package", "reference", "release"}
 
@@ -21,7 +24,9 @@ def files():
 
 @pytest.mark.parametrize("package", packages(), ids=str)
 def test_every_package_has_tests_of_its_own(package):
-    assert list((TESTS / package).glob("test_*.py")), f"tests/{package} has no tests"
+    found = [file.read_text(encoding="utf-8") for file in (TESTS / package).glob("test_*.py")]
+    assert found, f"tests/{package} has no tests"
+    assert not all(map(LEFT_OUT.search, found)), f"make quick has nothing of tests/{package}"
 
 
 @pytest.mark.parametrize("module", sorted(file.stem for file in SOURCE.glob("[!_]*.py")))
