@@ -19,4 +19,4 @@ __all__ = [
     "Whole",
     "kind_named",
     "kind_of",
-]  # fmt: skip
+]

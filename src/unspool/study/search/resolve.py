@@ -30,7 +30,7 @@ def takes(model: type[nn.Module], name: str) -> bool:
         >>> takes(us.models.SGC, "lr"), takes(us.models.SGC, "depth"), takes(us.models.SGC, "hidden")
         (True, True, False)
     """
-    return word == "preset" or word in CONFIG or schema_of(model).takes(word)
+    return name == "preset" or name in CONFIG or schema_of(model).takes(name)
 
 
 def check_names(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> None:
