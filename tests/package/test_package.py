@@ -58,6 +58,13 @@ def test_modules_are_documented_and_of_human_size(name):
             assert node.end_lineno - first.lineno <= 60, f"{name}.{node.name} is too long"
 
 
+@pytest.mark.parametrize("name", modules())
+def test_no_name_shadows_a_module(name):
+    module, (parent, _, leaf) = importlib.import_module(name), name.rpartition(".")
+    # ``import unspool.train.fitting as m`` takes the attribute of the package, not the module of that path.
+    assert getattr(importlib.import_module(parent), leaf) is module, f"{parent} has another {leaf}"
+
+
 def test_exported_terms_and_algorithms_have_a_running_example():
     wanted = [
         getattr(us, n) for n in us.__all__ if inspect.isclass(getattr(us, n)) and not inspect.isabstract(getattr(us, n))
