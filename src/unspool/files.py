@@ -220,7 +220,7 @@ def read_sealed(path: str | os.PathLike[str]) -> IO[bytes]:
         raise Unsound("it carries no checksum")
     held = memoryview(content)[:cut]
     if content[cut + len(_SEAL) :] != hashlib.sha256(held).hexdigest().encode() + b"\n":
-        raise Unsound("its checksum does not fit")
+        raise Unsound("its checksum does not match")
     return io.BytesIO(held)
 
 

@@ -146,7 +146,7 @@ def test_a_class_and_data_of_ones_own(here, name, setting):
     known = ["--model", f"own_to_train:{name}", "--dataset", "own_to_train:towns"]
     held = json.loads(ask("predict", "job", *known, "--out", "p.csv", "--json"))
     assert (held["nodes"], held["models"]) == (60, 2)
-    assert "not imported because a file says so" in refuse("predict", "job", "--out", "q.csv")
+    assert "not imported just because a file names it" in refuse("predict", "job", "--out", "q.csv")
     ask("spectrum" if name == "Calm" else "models", *(["job/seed0", *known[:2]] if name == "Calm" else [words[0]]))
 
 

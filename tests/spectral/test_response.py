@@ -136,7 +136,7 @@ def test_anything_with_hops_will_do(graph, x):
 
 def test_hop_coefficients_mean_nothing_where_a_is_no_function_of_the_laplacian():
     for how, message in [
-        ({"normalise": us.Normalisation.NONE}, "no function of L"),
+        ({"normalise": us.Normalisation.NONE}, "not a function of L"),
         ({"normalise": us.Normalisation.RANDOM_WALK}, "random-walk"),
     ]:
         with pytest.raises(IncompatibleError, match=message):

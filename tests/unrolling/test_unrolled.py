@@ -253,7 +253,7 @@ def test_bfloat16_signals(x):
             lambda o: us.unroll(o + SoftRidge(), us.GradientDescent(), 3, adjoint=us.Polynomial()),
             "cannot lower: SoftRidge is not quadratic",
         ),
-        (lambda o: us.unroll("‖H‖²", us.GradientDescent(), 3), "is no objective"),
+        (lambda o: us.unroll("‖H‖²", us.GradientDescent(), 3), "is not an objective"),
         (
             lambda o: us.unroll(
                 us.Fidelity(us.Learnable(0.1, name="α")) + us.Smoothness(us.Learnable(0.1, name="α")),

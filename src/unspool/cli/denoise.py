@@ -43,7 +43,7 @@ def run(options: DenoiseOptions) -> None:
     """Read, choose, solve, write."""
     check_table(options.out, also=(".npy",))
     if options.noise is not None and (options.choose == "gcv" or options.weight is not None):
-        raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
+        raise ValueError("--noise is used by --choose sure; the others estimate it, or need none")
     rule = _rule(options)
     columns = Columns(
         options.id_column, options.feature_columns if options.feature_columns else None, header=options.header

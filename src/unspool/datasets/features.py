@@ -122,7 +122,7 @@ def read_features(given: Any, names: Sequence[Any] | None = None) -> Features:
     if not scipy.sparse.issparse(matrix):
         matrix = np.asarray(matrix)
         if matrix.dtype.kind not in "fiub":
-            raise TypeError(f"features hold {matrix.dtype}: expected numbers; encode text before")
+            raise TypeError(f"features hold {matrix.dtype}: expected numbers; encode text first")
     if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise ValueError(f"features of shape {tuple(matrix.shape)}: expected (nodes, features), at least one of each")
     check_finite(matrix, names)

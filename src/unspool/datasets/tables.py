@@ -127,7 +127,7 @@ def read_table(path: Path, comments: bool = False) -> Table:
     for row, line in zip(rows, lines, strict=True):
         if len(row) != width:
             raise ValueError(
-                f"{path.name}, line {line}: {len(row)} columns, but line {lines[0]} has {width}; mend the line"
+                f"{path.name}, line {line}: {len(row)} columns, but line {lines[0]} has {width}; correct the line"
             )
     return Table(path, None, tuple(zip(*rows, strict=True)), tuple(lines))
 
@@ -183,7 +183,7 @@ def _parquet(path: Path) -> Table:
     except TooLarge:
         raise
     except Exception as problem:
-        raise ValueError(f"{path} is damaged or no Parquet file ({type(problem).__name__}); make it again") from None
+        raise ValueError(f"{path} is damaged or not a Parquet file ({type(problem).__name__}); make it again") from None
     if held.num_rows == 0 or held.num_columns == 0:
         raise ValueError(f"{path} is empty; is it complete?")
     header = tuple(str(name) for name in held.column_names)

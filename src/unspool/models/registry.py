@@ -90,7 +90,7 @@ def find_stored(name: Any, given: type[nn.Module] | None = None) -> type[nn.Modu
         >>> find_stored("os:system")
         Traceback (most recent call last):
             ...
-        unspool.errors.IncompatibleError: the file holds a model os:system, which is not imported because a file says so; ...
+        unspool.errors.IncompatibleError: the file holds a model os:system, which is not imported just because a file names it; ...
     """
     if given is not None:
         if not isinstance(name, str) or name not in (name_of(given), given.__name__):
@@ -106,7 +106,7 @@ def find_stored(name: Any, given: type[nn.Module] | None = None) -> type[nn.Modu
     # What has no colon is of a newer version of this package, if anything.
     hint = "if you trust it, " if ":" in str(name) else "update unspool, or "
     raise IncompatibleError(
-        f"the file holds a model {name}, which is not imported because a file says so; {hint}give the class with {mention('model')}"
+        f"the file holds a model {name}, which is not imported just because a file names it; {hint}give the class with {mention('model')}"
     )
 
 

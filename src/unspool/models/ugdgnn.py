@@ -165,7 +165,7 @@ class UGDGNN(Model):
         """
         if not callable(response):
             raise TypeError(
-                f"{response!r} is no response: give a function of the frequency, such as spectral.low_pass(0.5)"
+                f"{response!r} is not a response: give a function of the frequency, such as spectral.low_pass(0.5)"
             )
         if degree < 1:
             raise ValueError(f"degree={degree}: a filter on the graph has a degree of at least 1")

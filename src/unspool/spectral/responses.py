@@ -148,7 +148,7 @@ class PolynomialResponse(Response):
         smoother_of(graph)
         if self.scale is None and graph.smoother is not graph.operator:
             raise IncompatibleError(
-                "hop coefficients multiply powers of A, which without normalisation is no function of L; "
+                "hop coefficients multiply powers of A, which without normalisation is not a function of L; "
                 "build the graph with Normalisation.SYMMETRIC"
             )
         if self.scale is not None and abs(self.scale - graph.scale) > 1e-12 * graph.scale:

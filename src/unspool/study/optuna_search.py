@@ -218,7 +218,7 @@ class _Search:
         directions = self.study.directions
         if len(directions) != 1:
             raise IncompatibleError(
-                f"the study has {len(directions)} directions, and one number is told; use evaluate() with ask and tell"
+                f"the study has {len(directions)} directions, and one number is reported; use evaluate() with ask and tell"
             )
         score = self.by is Measure.VALID_SCORE
         if (directions[0] is self.optuna.study.StudyDirection.MAXIMIZE) == score:

@@ -52,7 +52,7 @@ def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, st
         target = _reference(objective, x, graph)
         stayed = _run(algorithm, objective, x, graph, target, 5)[-1]
         gap = relative(stayed, target)
-        require(gap < 1e-6, f"{algorithm.name} leaves the exact minimiser by {gap:.1e}: it is no fixed point")
+        require(gap < 1e-6, f"{algorithm.name} leaves the exact minimiser by {gap:.1e}: it is not a fixed point")
         path = _run(algorithm, objective, x, graph, x, steps)
         gap = relative(path[-1], target)
         require(gap < 1e-5, f"{algorithm.name} is {gap:.1e} away from the minimiser after {steps} steps")

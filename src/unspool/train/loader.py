@@ -98,7 +98,7 @@ class TrialLoader:
         if not isinstance(self.kind, TaskKind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError("kind", kind, EnumMember(TaskKind).expected)
         if self.kind is TaskKind.LINKS and loss is not None:
-            raise InputError("loss", UNSHOWN, "none beside kind=TaskKind.LINKS, whose loss belongs to its pairs")
+            raise InputError("loss", UNSHOWN, "none with kind=TaskKind.LINKS, whose loss belongs to its pairs")
         self.kind.check(self.data)
         self.source = {"dataset": self.name} if source is None and isinstance(data, str) else source
         self._loss = self.kind.loss() if loss is None and self.kind is not TaskKind.LINKS else loss

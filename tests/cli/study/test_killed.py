@@ -57,7 +57,7 @@ def test_killed_and_continued(tmp_path):
     kept = killed(file, done=4)
     assert 4 <= len(kept) < 16
     text = ask("study", "status", file)
-    assert f"nobody is training; run the same command again to train the {16 - len(kept)} that wait" in text
+    assert f"no process is training; run the same command again to train the {16 - len(kept)} that wait" in text
     assert f"{len(kept)} of them there already" in ask(*WORK, "--out", file)
     assert kept.items() <= finished(file).items()
     ask(*WORK, "--out", tmp_path / "whole.db")

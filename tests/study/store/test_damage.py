@@ -107,7 +107,7 @@ def test_a_changed_row_is_named(content, tmp_path, change):
     link.close()
     number = re.search(r"number = (\d+)$", change)[1] if "SET number" not in change else "99"
     for access in Access:
-        with pytest.raises(StoreProblem, match=rf"trial {number} in .*study\.db is damaged; bring back a copy"):
+        with pytest.raises(StoreProblem, match=rf"trial {number} in .*study\.db is damaged; restore a copy"):
             Study(Store.open(path, access)).best()
     with pytest.raises(StoreProblem):
         Store(path)  # nothing is trained into it

@@ -86,7 +86,7 @@ def _lines(store: Store, rows: Sequence[Row]) -> list[str]:
         return ["all trials have ended"] if rows else ["there are no trials yet"]
     workers = store.workers()
     if not workers:
-        return [f"nobody is training; run the same command again to train the {left} that wait"]
+        return [f"no process is training; run the same command again to train the {left} that wait"]
     lines = [f"process {pid} on {host} trains {many} trial{'s'[: many > 1]}" for host, pid, many in workers]
     speed = rate(rows)
     return lines if speed is None else [*lines, f"{speed:.2g} trials/s, {span(left / speed)} left"]

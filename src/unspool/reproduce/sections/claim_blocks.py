@@ -33,7 +33,7 @@ def claim_blocks(tests: Sequence[ClaimTest], name: str, what: str = "mean test a
 
 def verdict_table(tests: Sequence[ClaimTest], name: str) -> Table:
     """How often each claim holds, with the largest difference that is told from chance."""
-    columns = [*text_columns("claim"), "holds", "fails", "cannot be told", "largest difference"]
+    columns = [*text_columns("claim"), "holds", "fails", "undecided", "largest difference"]
     rows: Rows = []
     for count in count_verdicts(tests):
         claim = count.claim
@@ -63,7 +63,7 @@ def main_sentence(tests: Sequence[ClaimTest]) -> list[Block]:
     found = superiority(tests)
     if not found:
         return []
-    columns = text_columns("dataset", "the sentence", "better than", "worse than", "cannot be told from")
+    columns = text_columns("dataset", "the sentence", "better than", "worse than", "undecided against")
     rows: Rows = []
     for one in sorted(found, key=lambda one: order_of(one.dataset, DATASET_ORDER)):
         sides = [", ".join(names) if names else "none" for names in (one.better, one.worse, one.even)]

@@ -84,7 +84,7 @@ def look(thing: Any, name: str, drawn: Iterable[Tensor] = ()) -> Seen:
         walk.begin(name, thing)
     except RecursionError:
         raise IncompatibleError(
-            f"{name} is nested too deeply to be told from others; build it of fewer parts"
+            f"{name} is nested too deeply to be distinguished from others; build it of fewer parts"
         ) from None
     return Seen(walk.digest, walk.own)
 
