@@ -30,6 +30,7 @@ class EdgeFile:
         attributes: what the file says about each of those nodes.
         bare: whether the first line was read as an edge though it may be a header.
         heads: the first line, where it was read as a header and may be an edge.
+        file: the name of the file, where it is a table.
         undirected: whether the file calls its graph undirected.
     """
 
@@ -41,6 +42,7 @@ class EdgeFile:
     attributes: Sequence[Mapping[str, str]] = field(default_factory=tuple[Mapping[str, str], ...])
     bare: bool = False
     heads: tuple[str, ...] = ()
+    file: str = ""
     undirected: bool = False
 
 
@@ -76,7 +78,7 @@ def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
     guessed = table.header is not None and columns is None and first and (weight is None or is_number(first[weight]))
     return EdgeFile(
         _ends(table, source), _ends(table, target), weights, table.where, bare=table.header is None,
-        heads=(first[source], first[target]) if guessed else (),
+        heads=(first[source], first[target]) if guessed else (), file=table.path.name,
     )  # fmt: skip
 
 

@@ -173,7 +173,7 @@ def _check_heads(held: EdgeFile, place: dict[str, int]) -> None:
         pairs = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
         free = next((pair for pair in pairs if not place.keys() & set(pair)), ("citing", "cited"))
         raise ValueError(
-            f"{held.where(0).split(', ')[0]}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a "
+            f"{held.file}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a "
             f"node is called {node!r}; write {','.join(free)} above it if it is an edge, in its place if not"
         )
 

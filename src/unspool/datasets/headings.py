@@ -115,8 +115,6 @@ def unique_names(table: Table, column: int) -> list[str]:
         if not node:
             raise ValueError(f"{table.where(row)}, {table.label(column)}: the node's id is missing; correct the line")
         if node in seen:
-            raise ValueError(
-                f"{table.where(row)}: node {node!r} is in {table.where(seen[node]).split(', ')[-1]} already; keep one"
-            )
+            raise ValueError(f"{table.where(row)}: node {node!r} is in {table.line(seen[node])} already; keep one")
         seen[node] = row
     return names

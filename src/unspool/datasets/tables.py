@@ -41,7 +41,11 @@ class Table:
 
     def where(self, row: int) -> str:
         """The file and the line (or row) for a message."""
-        return f"{self.path.name}, {f'row {row}' if self.lines is None else f'line {self.lines[row]}'}"
+        return f"{self.path.name}, {self.line(row)}"
+
+    def line(self, row: int) -> str:
+        """The same without the file."""
+        return f"row {row}" if self.lines is None else f"line {self.lines[row]}"
 
     def label(self, column: int) -> str:
         """The name of a column for a message."""
