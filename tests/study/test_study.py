@@ -218,6 +218,14 @@ def test_an_optimiser_without_a_name_goes_into_no_file(data, tmp_path):
         study.run([Trial(us.models.GCN, {"hidden": 4}, config)], data, store=tmp_path / "s.db")
 
 
+def test_an_optimiser_may_have_any_name(data):
+    def own_sgd(groups, lr):
+        return torch.optim.SGD(groups, lr=lr)
+
+    trial = Trial(us.models.GCN, {"hidden": 4}, train.TrainConfig(epochs=2, optimiser=own_sgd))
+    assert study.run([trial], data).rows[0].result is not None
+
+
 def test_lambdas_are_told_apart_by_what_they_do(data, tmp_path):
     makers = [
         lambda groups, lr: torch.optim.SGD(groups, lr=lr),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -206,8 +207,11 @@ class StoreTracker:
 
 def _check_names(trials: Sequence[Trial]) -> None:
     """Results are told apart by what trials say of themselves, and an object without a name says nothing."""
-    for name in {str(trial.config.to_plain()["optimiser"]) for trial in trials}:
-        if name.startswith("own"):
+    for optimiser in {id(trial.config.optimiser): trial.config.optimiser for trial in trials}.values():
+        maker: Any = optimiser
+        while isinstance(maker, functools.partial):
+            maker = maker.func
+        if not hasattr(maker, "__name__"):
             raise ValueError(
                 "an optimiser that is an object cannot be distinguished from others in a file; give a function, or functools.partial of an optimiser"
             )
