@@ -8,7 +8,7 @@ import torch
 
 import unspool as us
 from unspool import models
-from unspool.settings.kinds import Member, Real, Whole
+from unspool.settings.kinds import EnumMember, Real, Whole
 
 pytestmark = pytest.mark.long
 
@@ -176,7 +176,7 @@ def test_limits_are_allowed():
     assert problem(lambda: models.PPNP(4, 3, teleport=0.0)).expected == "a number in (0, 1]"
 
 
-CHOICES = [(k, s) for k in models.MODELS for s, one in k.schema.items() if isinstance(one.kind, Member)]
+CHOICES = [(k, s) for k in models.MODELS for s, one in k.schema.items() if isinstance(one.kind, EnumMember)]
 
 
 @pytest.mark.parametrize(("kind", "setting"), CHOICES)

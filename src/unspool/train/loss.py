@@ -269,11 +269,10 @@ class Own(Loss):
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The user's function; it must come to one number."""
-        found = self.function(output, target)
-        if not isinstance(found, Tensor) or found.numel() != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            what = (
-                f"a tensor of shape {tuple(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"
-            )  # pyright: ignore[reportUnnecessaryIsInstance]
+        found: Any = self.function(output, target)
+        tensor = isinstance(found, Tensor)
+        if not tensor or found.numel() != 1:
+            what = f"a tensor of shape {tuple(found.shape)}" if tensor else f"a {type(found).__name__}"
             raise TypeError(f"the loss is {what}: expected a tensor with one number; take its mean or sum")
         return found.reshape(())
 

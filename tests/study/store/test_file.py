@@ -64,7 +64,7 @@ def test_a_file_that_was_cut_off_is_refused(path, cut):
         store.add(trials(300), CORA)
     os.truncate(path, cut)
     for access in Access:
-        with pytest.raises(StoreProblem, match=r"damaged.*; (bring|choose)"):
+        with pytest.raises(StoreProblem, match=r"damaged.*; (restore|choose)"):
             Store.open(path, access)
 
 
