@@ -19,7 +19,7 @@ from unspool.datasets.node_files import Columns
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
-from unspool.ops.convergence import solve_reports
+from unspool.ops import solve_reports
 
 
 @dataclass(frozen=True)

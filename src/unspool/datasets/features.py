@@ -10,8 +10,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from unspool.ops.features import SparseFeatures
-from unspool.ops.operator import Csr, Operator
+from unspool.ops import Operator, SparseFeatures
+from unspool.ops.operator import Csr
 
 #: Features with at most this share of non-zeros are kept sparse.
 SPARSE_BELOW = 0.2

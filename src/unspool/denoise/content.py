@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unspool.graph import Graph
-from unspool.graph.spectrum import frequencies_and_modes
-from unspool.ops.lanczos import Lanczos
+from unspool.graph import Graph, frequencies_and_modes
+from unspool.ops import Lanczos
 from unspool.ops.spmm import spmm
 
 #: Up to this many nodes eigenvalues are computed exactly; above, by Lanczos quadrature with random signs.

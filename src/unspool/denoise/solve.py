@@ -15,7 +15,7 @@ from unspool.denoise.weight import SURE, Choice, Criterion
 from unspool.errors import InputError
 from unspool.graph import Graph, check_input
 from unspool.objective import Fidelity, Fixed, Objective, Smoothness
-from unspool.ops.convergence import SolveReport
+from unspool.ops import SolveReport
 
 
 @dataclass(frozen=True, eq=False)

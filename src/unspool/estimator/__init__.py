@@ -21,7 +21,7 @@ if importlib.util.find_spec("sklearn") is None:
         name="sklearn",
     )
 
-from unspool.denoise.weight import GCV, SURE, Criterion
+from unspool.denoise import GCV, SURE, Criterion
 from unspool.estimator.classifier import NodeClassifier
 from unspool.estimator.denoiser import GraphDenoiser
 from unspool.estimator.regressor import NodeRegressor

@@ -12,14 +12,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from unspool.algorithm.exact import find_minimiser
-from unspool.denoise.noise import Covariance
+from unspool.denoise import Choice, Covariance
 from unspool.denoise.solve import choose, problem, solve
-from unspool.denoise.weight import Choice
 from unspool.estimator.inputs import read_graph, read_ids, read_signal
 from unspool.graph import Graph, Normalisation
-from unspool.objective import Objective
-from unspool.objective.objective import as_objective
-from unspool.ops.convergence import SolveReport
+from unspool.objective import Objective, as_objective
+from unspool.ops import SolveReport
 
 Array = np.ndarray[Any, Any]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
 from unspool.graph.normalise import Normalisation, normalised
-from unspool.ops.operator import Operator
+from unspool.ops import Operator
 from unspool.ops.spmm import spmm
 
 _NOT_NORMALISED = (

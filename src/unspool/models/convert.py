@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError
 from unspool.models.model import Model, Origin
-from unspool.ops.polynomial import Basis
-from unspool.spectral.basis import PolynomialBasis, convert
+from unspool.ops import Basis
+from unspool.spectral import PolynomialBasis, convert
 from unspool.spectral.linear_form import Hops, read
 
 #: Settings of the encoder, which goes over as it is.

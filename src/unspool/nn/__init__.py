@@ -6,6 +6,6 @@ All of them stack: ``torch.func.stack_module_state`` of many, one ``vmap``, and 
 from unspool.nn.dropout import Dropout
 from unspool.nn.linear import Bias, Linear, Start
 from unspool.nn.perceptron import Perceptron
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 
 __all__ = ["Bias", "Dropout", "Linear", "Perceptron", "SparseFeatures", "Start"]

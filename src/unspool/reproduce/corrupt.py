@@ -17,7 +17,7 @@ import torch
 from unspool.datasets import Dataset
 from unspool.datasets.features import Features, as_features, sparse, to_numpy
 from unspool.errors import InputError
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 from unspool.reproduce.conditions import CLEAN, Condition, Factor, Phase
 
 Array = np.ndarray[Any, Any]

@@ -13,7 +13,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph, frequencies_and_modes, smoother_of
 from unspool.objective import Stencil
 from unspool.objective.channel import Map, rank
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.spectral.basis import PolynomialBasis, evaluate
 from unspool.spectral.linear_form import Hops, Minimiser, graph_for, propagation_of, read, width_of
 

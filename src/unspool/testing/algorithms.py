@@ -8,12 +8,12 @@ import itertools
 import torch
 from torch import Tensor
 
-from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
-from unspool.algorithm.algorithm import State, check_fit, handled_kinds, initial_state
+from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, State, minimise
+from unspool.algorithm.algorithm import check_fit, handled_kinds, initial_state
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, permuted
 from unspool.objective import Fidelity, Given, Kind, Learnable, Objective, Smoothness, Sparse, Symmetric, as_objective
-from unspool.ops.convergence import solve_reports
+from unspool.ops import solve_reports
 from unspool.testing.laws import random_signal, relative, require, small_graph
 from unspool.unrolling import Checkpointed, From, Implicit, Polynomial, Stored, Unrolled, unroll
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph
-from unspool.ops.features import SparseFeatures, features_of
+from unspool.ops import SparseFeatures, features_of
 from unspool.train.loss import CrossEntropy, Link, Regression, as_loss
 from unspool.train.scaling import Scaling
 

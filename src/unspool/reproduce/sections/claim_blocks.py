@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, text_columns
-from unspool.report.text import signed
+from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, signed, text_columns
 from unspool.reproduce.accuracy_claims import Outcome, WinCount, superiority
 from unspool.reproduce.claims import MIN_PAIRS, ClaimTest, Verdict, count_verdicts
 from unspool.reproduce.sections.names import DATASET_ORDER, dataset_title, order_of

@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from unspool.errors import UNSHOWN, InputError
-from unspool.settings import REQUIRED, schema_of
-from unspool.settings.ranges import Choice, Range
+from unspool.settings import REQUIRED, Range, schema_of
+from unspool.settings.ranges import Choice
 from unspool.train import DEFAULT, Preset, Stop, TrainConfig, Trial
 
 #: Settings as they were given: by name, with nothing from presets yet.

@@ -20,8 +20,8 @@ from typing import Any
 
 from torch import nn
 
-from unspool.settings import schema_of
-from unspool.settings.ranges import Choice, Range, unit
+from unspool.settings import Range, schema_of
+from unspool.settings.ranges import Choice, unit
 from unspool.study.search.resolve import CONFIG, Settings, check_names, resolve, takes, try_out
 from unspool.train import Preset, Trial, identity
 from unspool.train.trial import looks

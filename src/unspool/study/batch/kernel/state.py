@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 from unspool.ops.sliced import Sliced
 from unspool.study.batch.kernel.blueprints import Blueprint, Middle
-from unspool.train.task import Task
+from unspool.train import Task
 
 #: Stretches of nodes whose sums are taken apart.
 PIECES = 8
