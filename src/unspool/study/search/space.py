@@ -46,7 +46,7 @@ class Part:
 class Space:
     """A set of trials that has not met its data yet; made by :func:`grid` and :func:`random`.
 
-    What is not said comes from a preset, which may depend on the dataset: so trials are written out by :meth:`trials`.
+    What is left out comes from a preset, which may depend on the dataset: so trials are written out by :meth:`trials`.
     Spaces can be joined with ``+``. ``len`` is the number of trials; on some dataset two of them may turn out to be the
     same one, which is then run once.
 
