@@ -9,7 +9,7 @@ matrix), and is checked against the others before it is timed. Without the data 
 the table says so.
 
 The limit aimed at: each hop must gather one row of features per stored entry, so bytes gathered = 2 K · entries · features · 4;
-the table prints that rate beside the machine's own copy bandwidth, measured in the same run.
+the table prints that rate next to the machine's own copy bandwidth, measured in the same run.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ every epoch on both sides.
 *PyG loop*: what its users write. Dense row-normalised features, ``F.dropout``, layers with ``cached=True`` or weights normalised
 beforehand, torch's Adam, one model at a time.
 
-*Ours*, GPU: a fast batch of ``--trials`` trials with different seeds, as ``unspool.study.run`` trains them; the time of a call of
+*Ours*, GPU: a `KernelBatch` of ``--trials`` trials with different seeds, as ``unspool.study.run`` trains them; the time of a call of
 ``run_epochs`` that includes fetching all numbers, after one that compiled and captured. CPU: one process per core, each with a stack of
 ``--trials`` trials and one thread; all of them at work at once.
 

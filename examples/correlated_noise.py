@@ -16,7 +16,7 @@ def error(signal):
     return np.mean((signal - clean) ** 2)
 
 
-known = {"the level": GraphDenoiser(SURE(noise=1.0)), "the covariance": GraphDenoiser(noise=covariance)}
+known = {"the level": GraphDenoiser(SURE(noise=1.0)), "the covariance": GraphDenoiser(noise_covariance=covariance)}
 print(f"{'noisy':<22} error {error(noisy):.4f}")
 for name, denoiser in known.items():
     found = denoiser.fit_transform(noisy, graph=graph)

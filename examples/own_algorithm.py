@@ -1,4 +1,4 @@
-"""An algorithm of one's own: Polyak's heavy ball. Written with + − × only, so linear problems lower by themselves."""
+"""An algorithm of your own: Polyak's heavy ball. Written with + − × only, so linear problems lower by themselves."""
 
 from dataclasses import dataclass
 

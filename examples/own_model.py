@@ -1,4 +1,4 @@
-"""A model of one's own: its settings, an encoder, a denoising problem with a learnt balance, a decoder."""
+"""A model of your own: its settings, an encoder, a denoising problem with a learnt balance, a decoder."""
 
 import unspool as us
 from unspool import datasets, study
@@ -22,5 +22,7 @@ if __name__ == "__main__":
     us.testing.check_model(lambda: Calm(4, 3), features=4)
     data = datasets.contextual_sbm(nodes=200, classes=2, signal=0.7, seed=0)
     found = study.run(study.grid(us.models.MLP, Calm, seed=range(3), sparsity=[0, 0.02], epochs=60), data, device="cpu")
-    for best in found.table.best_each("model"):  # the settings of one's own are searched, checked, typed and stored
+    for best in found.table.best_each(
+        "model"
+    ):  # settings of your own model are checked, searched and stored like any other
         print(best)

@@ -1,4 +1,4 @@
-"""A term of one's own: an elastic ridge ρ ‖H‖² + κ Σ log cosh(h), quadratic for small and linear for large entries."""
+"""A term of your own: an elastic ridge ρ ‖H‖² + κ Σ log cosh(h), quadratic for small and linear for large entries."""
 
 from dataclasses import dataclass
 

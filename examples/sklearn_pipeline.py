@@ -20,11 +20,11 @@ pipe = Pipeline([("svd", TruncatedSVD(64, random_state=0)), ("clf", NodeClassifi
 pipe.fit(x, labels, clf__graph=data.graph, clf__valid=valid)
 print(f"pipeline of SVD and APPNP: test accuracy {np.mean(pipe.predict(x)[test] == y[test]):.3f}")
 
-# A search cuts X into rows, which a graph does not survive. So X is node ids, and the rest is bound to the estimator.
+# A search cuts X into rows, which would break the graph. So X is node ids, and the rest is bound to the estimator.
 clf = NodeClassifier(models.GPRGNN, epochs=40, lr=0.02, features=data.row_normalised().features, graph=data.graph)
 grid = {"depth": [2, 10], "dropout": [0.2, 0.6]}
 search = GridSearchCV(clf, grid, cv=NodeSplit(data.split))
-nodes = np.concatenate([train, valid])  # the search never hears of the test nodes
+nodes = np.concatenate([train, valid])  # the search never sees the test nodes
 search.fit(nodes, y[nodes])
 for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
     print(f"  {params}: {score:.3f} on the validation nodes")

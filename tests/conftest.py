@@ -1,5 +1,6 @@
 """Shared by all tests: a strict torch, and small graphs to try things on."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,17 @@ torch.set_num_threads(1)  # two test processes share two cores, and tiny product
 
 #: Rooms whose tests name each edge once, as people's files do.
 FILES = {"cli", "datasets", "report"}
+
+
+#: The line that makes a whole file long.
+LONG = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.long\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """`make quick` does not import what it leaves out: files that are long as a whole take a third of its minute to collect."""
+    if "not long" in config.option.markexpr and collection_path.suffix == ".py":
+        return True if LONG.search(collection_path.read_text(encoding="utf-8")) else None
+    return None
 
 
 def pytest_collection_modifyitems(items):

@@ -28,11 +28,13 @@ def killed(order, seeds, tell):
     time.sleep(600)  # ends by a kill alone
 
 
+@pytest.mark.long
 def test_every_seed_is_worked_on_once():
     found = {event["seed"]: event["twice"] for event in run_workers(good, 2, [0, 1, 2, 3, 4], 2, str)}
     assert found == {0: 0, 1: 2, 2: 4, 3: 6, 4: 8}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "sentence"),
     [(bad, "seed 1 is not to my taste; choose another"), (killed, "ended with code -9; run again with --resume")],
@@ -64,6 +66,7 @@ def test_how_many_work_is_one_rule():
     assert cores() >= 1
 
 
+@pytest.mark.long
 def test_at_once_and_one_after_another_agree(tmp_path):
     wish = ["train", "SGC", "--epochs", "5", "--seeds", "3", "--no-report"]
     for name, jobs in (("one", "1"), ("many", "2")):

@@ -29,7 +29,7 @@ def check_device(device: torch.device | str) -> None:
         >>> check_device("abacus")
         Traceback (most recent call last):
             ...
-        unspool.errors.InputError: device='abacus': expected a device that can be used here; take 'cpu', or a torch that knows it
+        unspool.errors.InputError: device='abacus': expected a device that can be used here; take 'cpu', or a torch that supports it
     """
     try:
         torch.empty(0, device=device)
@@ -38,5 +38,5 @@ def check_device(device: torch.device | str) -> None:
         usable = False
     if not usable:
         raise InputError(
-            "device", str(device), "a device that can be used here", "take 'cpu', or a torch that knows it"
+            "device", str(device), "a device that can be used here", "take 'cpu', or a torch that supports it"
         )

@@ -48,7 +48,7 @@ def one_at_a_time(folder: str | os.PathLike[str]) -> Generator[None]:
     except OSError as problem:
         raise type(problem)(f"cannot write {file}: {problem.strerror}") from None
     try:
-        _lock(handle)
+        lock(handle, wait=True)
         yield
     finally:
         os.close(handle)  # gives the lock back
@@ -93,7 +93,7 @@ def _locked(file: Path) -> tuple[int, bool]:
         except OSError as problem:
             raise type(problem)(f"cannot write {file}: {problem.strerror}; move it away") from None
         try:
-            _lock_now(handle)
+            lock(handle)
             # Trap: who had it before may have removed the file between our opening and our locking it.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(file)):
@@ -111,24 +111,21 @@ def _locked(file: Path) -> tuple[int, bool]:
         os.close(handle)
 
 
-def _lock_now(handle: int) -> None:
-    """Take the lock, or raise."""
-    if sys.platform == "win32":
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def lock(handle: int, *, wait: bool = False, shared: bool = False) -> None:
+    """Lock an open file, at once or after waiting for it; raises :class:`OSError` where it cannot be locked.
 
-
-def _lock(handle: int) -> None:
-    """Wait for the lock."""
-    if sys.platform == "win32":
-        while True:
-            try:  # gives up after ten seconds
-                return msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-            except OSError as problem:
-                if problem.errno != errno.EDEADLOCK:
-                    raise
-    return fcntl.flock(handle, fcntl.LOCK_EX)
+    The system takes the lock back when the file is closed or the process ends, however it ends. Shared locks let each other in (on
+    Windows there are none, and they are as the others).
+    """
+    if sys.platform != "win32":
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        return fcntl.flock(handle, kind if wait else kind | fcntl.LOCK_NB)
+    while True:
+        try:
+            return msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError as problem:  # waiting is given up after ten seconds
+            if not wait or problem.errno != errno.EDEADLOCK:
+                raise
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any]) -> None:
@@ -223,7 +220,7 @@ def read_sealed(path: str | os.PathLike[str]) -> IO[bytes]:
         raise Unsound("it carries no checksum")
     held = memoryview(content)[:cut]
     if content[cut + len(_SEAL) :] != hashlib.sha256(held).hexdigest().encode() + b"\n":
-        raise Unsound("its checksum does not fit")
+        raise Unsound("its checksum does not match")
     return io.BytesIO(held)
 
 

@@ -12,6 +12,8 @@ from unspool.algorithm import Problem
 from unspool.algorithm.convexity import refuse_rough
 from unspool.objective.coefficient import as_coefficient
 
+pytestmark = pytest.mark.long
+
 
 @dataclass(frozen=True, eq=False)
 class Wave(us.SmoothTerm):

@@ -14,6 +14,9 @@ from unspool.algorithm.fused import fused_step
 from unspool.models.convolutions import convolution_objective
 from unspool.objective import as_objective
 
+pytestmark = pytest.mark.long
+
+
 W = torch.tensor([[0.4, 0.3, 0.0], [-0.2, 0.5, 0.1], [0.0, 0.2, 0.6]])
 TERMS = {"fidelity": us.Fidelity, "smoothness": us.Smoothness, "ridge": us.Ridge}
 SETS = [s for count in (1, 2, 3) for s in itertools.combinations(TERMS, count)]

@@ -40,6 +40,7 @@ def left(objective, h, x, graph):
     return float(move.norm() / step / low / h.norm())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("alpha", [0.5, 0.01, 1e-4])
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -58,6 +59,7 @@ def test_the_report_says_what_is_left(name, alpha, dtype, path):
         assert report.converged
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["numbers", "metric", "edges"])
 @pytest.mark.parametrize("alpha", [0.5, 0.01, 1e-3, 1e-4, 1e-5])
 def test_nothing_above_an_asked_tolerance_is_returned_in_silence(name, alpha, path):
@@ -89,6 +91,7 @@ def test_what_is_no_solution_at_all_is_refused():
             run(us.Fidelity(1e-8) + us.Smoothness(1.0), torch.ones(2000, 1), path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["non-negative", "sparse"])
 def test_slow_swings_of_the_momentum_are_waited_for(name):
     """A pause of 500 steps used to count as the end, with four hundredths of the signal still missing."""

@@ -82,13 +82,12 @@ class Tab:
         self("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, file):
-        """Load a file; gives the seconds until its load event."""
+        """Load a file, and wait for its load event."""
         began = time.monotonic()
         self("Page.navigate", url=Path(file).resolve().as_uri())
         while self.run("document.readyState") != "complete" or self.run("location.protocol") != "file:":
             assert time.monotonic() - began < 60, "the page does not load"
             time.sleep(0.01)
-        return time.monotonic() - began
 
     def run(self, script):
         """The value of an expression on the page."""

@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone and fast, sorts, follows light and dark, and fits a phone."""
+"""The page in a real browser: it loads alone, sorts, follows light and dark, and fits a phone."""
 
 from pathlib import Path
 
@@ -8,6 +8,9 @@ from browser.chromium import Tab, browser
 from unspool import datasets, theory
 from unspool.reproduce.report_page import Findings, report_page
 from unspool.reproduce.results import read
+
+pytestmark = pytest.mark.long
+
 
 EXAMPLE = Path(__file__).parents[1] / "reproduce" / "example_results"
 TABLE = "document.querySelector('table.sortable')"
@@ -29,7 +32,7 @@ def tab(tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(report_page(found).html(), encoding="utf-8")
     with Tab() as opened:
-        opened.seconds = opened.open(file)
+        opened.open(file)
         opened.file = file
         yield opened
 
@@ -40,9 +43,7 @@ def _fresh(tab):
     tab.open(tab.file)
 
 
-def test_it_loads_fast_alone_and_without_complaint(tab):
-    timing = "(t => t.loadEventEnd - t.startTime)(performance.getEntriesByType('navigation')[0])"
-    assert tab.run(timing) < 2000
+def test_it_loads_alone_and_without_complaint(tab):
     asked = {e["params"]["request"]["url"] for e in tab.told("Network.requestWillBeSent")}
     assert asked == {tab.file.as_uri()}
     assert tab.told("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled") == []

@@ -16,6 +16,9 @@ from unspool.cli.main import cli
 from unspool.cli.train import Reporter
 from unspool.errors import IncompatibleError
 
+pytestmark = pytest.mark.long
+
+
 CLASSES = ("--label-column", "team")
 FILES = {"weights": "*.safetensors"}
 

@@ -21,6 +21,8 @@ from unspool.errors import InputError
 from unspool.estimator import GraphDenoiser, NodeClassifier, NodeRegressor
 from unspool.train import run_folder
 
+pytestmark = pytest.mark.long
+
 
 def task(**changes):
     """A task of five nodes on a ring."""
@@ -46,30 +48,30 @@ LIBRARY = [
     ("a training node without a label", lambda p: task(target=torch.tensor([0, -1, 0, 1, 0])), "node 1 is in the train set but has no label; take it out of the split"),
     ("too few targets", lambda p: task(target=torch.tensor([0, 1])), "2 targets for 5 nodes: give one per node"),
     ("features of other nodes than the graph's", lambda p: task(graph=us.graph.ring(6)), "x has 5 rows, but the graph has 6 nodes"),
-    ("a class in the place of a loss", lambda p: task(loss=training.CrossEntropy), "loss=CrossEntropy is the class; give one of it, CrossEntropy()"),
+    ("a class in the place of a loss", lambda p: task(loss=training.CrossEntropy), "loss=CrossEntropy is the class; give an instance, CrossEntropy()"),
     ("a loss that is not a function", lambda p: task(loss="mse"), "loss='mse': expected a Loss such as CrossEntropy(), or a function of output and target"),
-    ("a loss that comes to several numbers", lambda p: training.fit(models.SGC(5, 2), task(loss=lambda a, b: a), training.TrainConfig(epochs=1)), "the loss came to shape (2, 2): expected a tensor with one number; take its mean or sum"),
+    ("a loss that comes to several numbers", lambda p: training.fit(models.SGC(5, 2), task(loss=lambda a, b: a), training.TrainConfig(epochs=1)), "the loss is a tensor of shape (2, 2): expected a tensor with one number; take its mean or sum"),
     ("yes and no that are neither", lambda p: task(loss=training.Binary(), target=torch.tensor([0, 1, 2, 1, 0])), "target 2 of item 2 in the valid set: yes is 1 and no is 0"),
     ("a part that holds only no", lambda p: task(loss=training.Binary()), "the valid set holds only no: AUC compares yes with no; choose another split"),
     ("numbers that are missing", lambda p: task(loss=training.Regression(), target=torch.tensor([1, torch.nan, 1, 1, 1])), "node 1 is in the train set but has no number; take it out of the split"),
-    ("ranking of equal numbers", lambda p: task(loss=training.Ranking(), target=torch.ones(5)), "all targets of the train set are equal: nothing is to be ranked; choose another split"),
+    ("ranking of equal numbers", lambda p: task(loss=training.Ranking(), target=torch.ones(5)), "all targets of the train set are equal: there is nothing to rank; choose another split"),
     ("ranking by two outputs", lambda p: training.fit(models.SGC(5, 2), task(loss=training.Ranking(), train=[0, 1], valid=[2, 3], test=[3, 4]), training.TrainConfig(epochs=1)), "ranking reads one output per item, found 2; build the model with out_features=1"),
     ("data without a split", lambda p: training.Task.of(datasets.from_tensors([[0, 1], [1, 2]])), "own data has no split; give it one with data.with_split(...)"),
     ("too few links to hold some back", lambda p: training.link_task(datasets.from_tensors([[0, 1], [1, 2]])), "2 links are too few to hold 0.05 and 0.1 of them back"),
-    ("a graph of nearly all links", lambda p: training.link_task(datasets.from_tensors(torch.combinations(torch.arange(8)).T)), "the graph links more than half of all pairs of its 8 nodes: too few are left to stand against"),
+    ("a graph of nearly all links", lambda p: training.link_task(datasets.from_tensors(torch.combinations(torch.arange(8)).T)), "the graph links more than half of all pairs of its 8 nodes: too few are left as negative examples"),
     ("all links held back", lambda p: training.link_task(datasets.grid(5, 5), valid=0.5, test=0.5), "valid=0.5: shares of the links lie between 0 and 1, and some must stay for training"),
     ("a rate of zero", lambda p: training.TrainConfig(lr=0.0), "lr=0.0: expected a finite number above 0"),
     ("a configuration without epochs", lambda p: training.TrainConfig(epochs=0), "epochs=0: expected a whole number of at least 1"),
     ("a decay below zero", lambda p: training.TrainConfig(weight_decay={"first": -1.0}), "weight_decay={'first': -1.0}: expected a number of at least 0, or one for each group of parameters"),
     ("a configuration without patience", lambda p: training.TrainConfig(patience=0), "patience=0: expected a whole number of at least 1"),
     ("decay by group for a network without groups", lambda p: fit(torch.nn.Linear(5, 2), weight_decay={"first": 0.1}), "weight_decay is given by group, but Linear has no parameter_groups(); give one number"),
-    ("an optimiser that knows no decay", lambda p: fit(weight_decay=0.1, optimiser=torch.optim.Rprop), "Rprop knows no weight decay; give weight_decay=0, or another optimiser"),
+    ("an optimiser that has no decay", lambda p: fit(weight_decay=0.1, optimiser=torch.optim.Rprop), "Rprop has no weight decay; give weight_decay=0, or another optimiser"),
     ("no seeds", lambda p: training.repeat(training.Trial(models.SGC), datasets.grid(5, 5), seeds=0), "no seeds: give a number of at least 1, or the seeds themselves"),
-    ("a snapshot that is empty", lambda p: training.fit(models.SGC(5, 2), task(), training.TrainConfig(), snapshot=write(p, "run.pt")), "{}/run.pt cannot be continued (it carries no checksum: it belongs to another model, another version, or is damaged); remove it to start anew"),
+    ("a snapshot that is empty", lambda p: training.fit(models.SGC(5, 2), task(), training.TrainConfig(), snapshot=write(p, "run.pt")), "{}/run.pt cannot be continued (it carries no checksum: it belongs to another model, another version, or is damaged); remove it to start again"),
     ("a module that does not say how it was built", lambda p: us.save(torch.nn.Linear(2, 2), p / "a"), "Linear does not say how it was built; give built_from=BuiltFrom(in_features, out_features, settings), or make it an unspool.models.Model"),
     ("no model to load", lambda p: us.load(p / "a"), "there is no model {}/a; give the folder that it was saved to"),
     ("a classifier with a misspelt setting", lambda p: classify(model=models.SGC, dephth=3), "dephth: expected a setting of SGC, which takes depth, bias, weights, or of NodeClassifier, which takes device, directed, epochs, features, graph, lr, model, monitor, normalise_rows, patience, seed, valid_share, weight_decay; did you mean depth?"),
-    ("a classifier of a model already made", lambda p: classify(model=models.SGC(5, 2)), "model is a SGC already made: give the class SGC, so that every fit starts anew"),
+    ("a classifier of a model already made", lambda p: classify(model=models.SGC(5, 2)), "model is a SGC already made: give the class SGC, so that every fit starts again"),
     ("a classifier without a graph", lambda p: NodeClassifier().fit(torch.eye(5), [0, 1, 0, 1, 0]), "there is no graph: pass graph=... to fit, or give it to the constructor"),
     ("a classifier on a graph of another size", lambda p: classify(graph=us.graph.ring(6)), "x has 5 rows, but the graph has 6 nodes: give one row per node; inside a grid search bind both, features=x and graph=graph, and pass node ids as X"),
     ("a classifier with too few labels", lambda p: classify(y=(0, 1)), "y has 2 entries for 5 rows of x: give one per row, -1 (a class) or NaN (a number) where there is none"),

@@ -14,6 +14,9 @@ from cli.people import own, train, write_people
 from unspool.cli.main import cli
 from unspool.models.pretrained import read_card, save_pretrained, write_card
 
+pytestmark = pytest.mark.long
+
+
 #: Stand in the place of every part of a card, one after another.
 STRANGE = [
     5,

@@ -2,7 +2,11 @@
 
 import os
 
+import pytest
+
 from cli.people import ask
+
+pytestmark = pytest.mark.long
 
 
 def test_every_layer_is_printed_and_drawn(tmp_path):

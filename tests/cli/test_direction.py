@@ -5,6 +5,9 @@ import pytest
 from cli.people import ask, card, own, refuse, train, write_people
 from unspool import datasets
 
+pytestmark = pytest.mark.long
+
+
 CLASSES = ("--label-column", "team")
 SHORT = ("--epochs", 3)
 

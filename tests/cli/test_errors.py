@@ -44,7 +44,7 @@ def test_problems_cross_processes_whole(problem):
 
 def test_faults_of_the_program_have_no_sentence():
     assert sentence(RuntimeError("a fault")) is None
-    assert sentence(RuntimeError("CUDA out of memory. Tried to allocate 8 GiB")).startswith("the memory is too small")
+    assert sentence(RuntimeError("CUDA out of memory. Tried to allocate 8 GiB")).startswith("there is not enough")
     assert sentence(OSError(28, "No space left on device")).startswith("the disk is full")
     said = sentence(ValueError("bad shape\nException raised from matmul at x.cpp:1"))
     assert said == "bad shape"

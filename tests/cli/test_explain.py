@@ -12,6 +12,9 @@ from unspool.cli.explain import run
 from unspool.explain import explain
 from unspool.models.pretrained import save_pretrained
 
+pytestmark = pytest.mark.long
+
+
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -11,6 +11,9 @@ import torch
 
 from unspool.models.pretrained import load_with_card
 
+pytestmark = pytest.mark.long
+
+
 KILLS = 20
 
 

@@ -14,6 +14,9 @@ from cli.people import ask, own, refuse, train, write_people
 from cli.study.resealed import resealed
 from unspool.models.pretrained import read_card, write_card
 
+pytestmark = pytest.mark.long
+
+
 #: A module that leaves a mark when it is imported, and again when something of it is called.
 CANARY = """
 import pathlib
@@ -96,12 +99,12 @@ def test_a_card_that_names_a_class(place, silent, where, name):
         if where == "trial":
             ask(*words)  # how it was trained is of no concern to what it says
         else:
-            assert re.search("is not imported because a file says so|and not GCN; name that one", refuse(*words))
+            assert re.search("is not imported just because a file names it|and not GCN; name that one", refuse(*words))
     if where == "trial":
         write_card(model, {**read_card(model), "key": "0" * 24})
         assert f"was trained with the model {name}, not GCN" in refuse(*commands(place, model)["train"])
         return
-    with pytest.raises(us.IncompatibleError, match="is not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="is not imported just because a file names it"):
         us.load(model)
 
 
@@ -111,7 +114,7 @@ def test_a_card_that_names_a_function_for_its_data(place, silent, name):
     for command in ("predict", "explain"):
         words = commands(place, model)[command]
         assert refuse(*words).startswith(
-            f"the model was trained on {name}, which is not imported because a file says so"
+            f"the model was trained on {name}, which is not imported just because a file names it"
         )
     assert us.load(model).card["data"]["source"] == {"dataset": name}
 
@@ -139,9 +142,9 @@ def test_a_study_that_names_a_class(place, silent, name):
     for command, more in READERS.items():
         sides = [name, "MLP"] if command == "compare" else more
         ask("study", command, silent / "t.db", *sides)
-    assert "is not imported because a file says so" in refuse("study", "model", file, "1", "--out", "m")
+    assert "is not imported just because a file names it" in refuse("study", "model", file, "1", "--out", "m")
     held = us.study.Study.open(file)
-    with pytest.raises(us.IncompatibleError, match="is not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="is not imported just because a file names it"):
         held.model(1, data="contextual_sbm")
     # Others may go on with the study: trials that are there are not built.
     small = ["--dataset", "contextual_sbm", "--epochs", "2", "--seeds", "3", "--jobs", "1", "--quiet"]
@@ -154,7 +157,10 @@ def test_a_study_that_names_a_function_for_its_data(place, silent, name):
     for command, more in READERS.items():
         ask("study", command, file, *more)
     said = refuse("study", "model", file, "1", "--out", "m")
-    assert said == f"the study was run on {name}, which is not imported because a file says so; name it with --dataset"
+    assert (
+        said
+        == f"the study was run on {name}, which is not imported just because a file names it; name it with --dataset"
+    )
     ask("study", "model", file, "1", "--dataset", "contextual_sbm", "--out", "m")
 
 

@@ -27,6 +27,7 @@ def test_there_are_options_with_numbers():
     assert {"train --seeds", "train --first-seed", "study run --seeds", "denoise --weight"} <= set(OPTIONS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["1_0", "٣", "３", "0.0_5", "٠.٥"])
 @pytest.mark.parametrize("name", OPTIONS)
 def test_odd_numbers_are_refused(name, text):

@@ -5,6 +5,8 @@ import pytest
 from cli import option_attacks as attacks
 from unspool.errors import InputError
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):

@@ -14,6 +14,9 @@ from unspool.cli.train import Reporter
 from unspool.files import alone_in
 from unspool.models.pretrained import load_with_card, read_card
 
+pytestmark = pytest.mark.long
+
+
 CLASSES = ("--label-column", "team")
 
 

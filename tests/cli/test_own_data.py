@@ -15,6 +15,9 @@ from unspool.cli.spectrum import read_graph
 from unspool.cli.train import Reporter
 from unspool.models.pretrained import load_with_card
 
+pytestmark = pytest.mark.long
+
+
 CLASSES = ("--label-column", "team")
 
 

@@ -12,6 +12,9 @@ from unspool import datasets
 from unspool.models import SGC
 from unspool.models.pretrained import load_with_card, save_pretrained
 
+pytestmark = pytest.mark.long
+
+
 #: The options of each kind of training, and how it is called.
 KINDS = {
     "classes": ("--label-column", "team"),

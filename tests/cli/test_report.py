@@ -12,6 +12,9 @@ from unspool import theory
 from unspool.cli.main import cli, main
 from unspool.models import find_model
 
+pytestmark = pytest.mark.long
+
+
 CALM = """
 import unspool as us
 
@@ -69,7 +72,7 @@ def test_a_model_of_ones_own_is_named_by_the_user_alone(tmp_path, monkeypatch):
     folder, _ = make_job(tmp_path / "job", seeds=1, epochs=5, kind=find_model("calm_model:Calm"))
     page = folder / "report.md"
     ask("report", folder)
-    assert "is not imported because a file says so" in page.read_text(encoding="utf-8")
+    assert "is not imported just because a file names it" in page.read_text(encoding="utf-8")
     ask("report", folder, "--model", "calm_model:Calm")
     assert "is not imported" not in page.read_text(encoding="utf-8")
 

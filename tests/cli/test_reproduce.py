@@ -11,6 +11,9 @@ from cli.people import ask, refuse
 from unspool.cli.main import cli
 from unspool.reproduce.results import read
 
+pytestmark = pytest.mark.long
+
+
 TINY = ["--epochs", "3", "--seeds", "2", "--max-settings", "2", "--jobs", "1", "--device", "cpu"]
 
 

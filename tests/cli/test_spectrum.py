@@ -12,6 +12,9 @@ import unspool as us
 from unspool.cli.main import cli, main
 from unspool.cli.spectrum import read_graph
 
+pytestmark = pytest.mark.long
+
+
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -16,7 +16,10 @@ import pytest
 from unspool.models.pretrained import load_with_card
 from unspool.study import Status, Store
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of this kind are those of POSIX")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(os.name != "posix", reason="signals of this kind are those of POSIX"),
+]
 
 #: What Ctrl-C does to a process: nothing where a script started it with &.
 DEAF, HEARING = "SIG_IGN", "default_int_handler"

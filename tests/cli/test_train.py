@@ -25,6 +25,7 @@ def test_trains_on_the_built_in_data(tmp_path):
     assert not (tmp_path / "seed0" / "run.pt").exists()
 
 
+@pytest.mark.long
 def test_json_lines_and_the_same_numbers_again(tmp_path):
     lines = []
     for name in ("a", "b"):
@@ -47,6 +48,7 @@ def test_the_culprit_is_named(arguments, sentence, tmp_path):
     assert refuse("train", *arguments, "--out", tmp_path).startswith(sentence)
 
 
+@pytest.mark.long
 def test_finished_seeds_are_not_trained_again(tmp_path):
     words = ["train", "SGC", "--epochs", "3", "--out", tmp_path]
     ask(*words)
@@ -127,6 +129,7 @@ def here(tmp_path, monkeypatch):
     sys.modules.pop("own_to_train", None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "setting"), [("Calm", "depth=4"), ("Plain", "width=6")])
 def test_a_class_and_data_of_ones_own(here, name, setting):
     words = [f"own_to_train:{name}", "--dataset", "own_to_train:towns", "--setting", setting, "--epochs", 5]
@@ -143,7 +146,7 @@ def test_a_class_and_data_of_ones_own(here, name, setting):
     known = ["--model", f"own_to_train:{name}", "--dataset", "own_to_train:towns"]
     held = json.loads(ask("predict", "job", *known, "--out", "p.csv", "--json"))
     assert (held["nodes"], held["models"]) == (60, 2)
-    assert "not imported because a file says so" in refuse("predict", "job", "--out", "q.csv")
+    assert "not imported just because a file names it" in refuse("predict", "job", "--out", "q.csv")
     ask("spectrum" if name == "Calm" else "models", *(["job/seed0", *known[:2]] if name == "Calm" else [words[0]]))
 
 

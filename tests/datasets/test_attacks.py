@@ -7,6 +7,7 @@ import pytest
 from datasets import attacks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", attacks.KINDS)
 @pytest.mark.parametrize("start", range(0, 40, 10))
 def test_generated_files(tmp_path, kind, start):

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-import torch_geometric.transforms as pyg
-from torch_geometric.data import Data
 
 from unspool import Graph, datasets
-from unspool.datasets.features import pack, read_features, row_normalise, sparse, take_rows, to_numpy
+from unspool.datasets.features import as_features, read_features, row_normalise, sparse, take_rows, to_numpy
 from unspool.datasets.fingerprint import fingerprint
 from unspool.ops.features import SparseFeatures
 
@@ -36,8 +34,12 @@ def matrix_of(kind, seed=0):
 KINDS = ["dense", "sparse", "sparse binary", "dense signed", "sparse signed", "sparse large", "dense large"]
 
 
+@pytest.mark.long  # PyG takes seconds to import
 @pytest.mark.parametrize("kind", KINDS)
 def test_row_normalisation_is_that_of_pyg(kind):
+    import torch_geometric.transforms as pyg
+    from torch_geometric.data import Data
+
     x = matrix_of(kind)
     expected = pyg.NormalizeFeatures()(Data(x=x.clone())).x
     for form in (x, sparse(x.numpy())):
@@ -59,10 +61,10 @@ def test_sparse_features_equal_those_made_entry_by_entry(kind):
 
 
 def test_few_entries_are_kept_sparse():
-    assert isinstance(pack(np.eye(6)), SparseFeatures)
-    assert isinstance(pack(np.eye(4)), torch.Tensor)
+    assert isinstance(as_features(np.eye(6)), SparseFeatures)
+    assert isinstance(as_features(np.eye(4)), torch.Tensor)
     unsorted = scipy.sparse.csr_array((np.array([1.0, 0.0, 2.0]), np.array([5, 3, 1]), np.array([0, 3])), shape=(1, 20))
-    assert pack(unsorted).to_dense()[0, [1, 5]].tolist() == [2, 1]
+    assert as_features(unsorted).to_dense()[0, [1, 5]].tolist() == [2, 1]
     assert unsorted.data.tolist() == [1, 0, 2]  # what is given is not touched
 
 

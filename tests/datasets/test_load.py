@@ -57,6 +57,7 @@ def test_citeseer_is_in_the_package():
     assert (EMBEDDED / "citeseer.npz").stat().st_size < 200_000
 
 
+@pytest.mark.long
 def test_citeseer_needs_neither_pyg_nor_a_writable_home():
     code = (
         "import sys; from unspool import datasets; d = datasets.load('citeseer'); d.graph; d.row_normalised();"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from torch_geometric.data import Data
 
 from unspool import datasets
 
@@ -148,7 +147,10 @@ def test_networkx_and_graphml(tmp_path):
     assert torch.equal(undirected.graph.to_dense(), expected().graph.to_dense())
 
 
+@pytest.mark.long  # PyG takes seconds to import
 def test_pyg_and_scipy():
+    from torch_geometric.data import Data
+
     index = torch.tensor(PAIRS).T
     data = Data(x=torch.as_tensor(X), edge_index=index, y=torch.tensor(LABELS), edge_weight=torch.tensor(WEIGHTS))
     bare = datasets.from_tensors(index, X, LABELS, edge_weight=WEIGHTS)

@@ -1,11 +1,14 @@
 """Splits are disjoint, balanced, repeatable and named by their content."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from unspool import datasets
 from unspool.datasets import Split, splits
+from unspool.datasets.split import DrawRule
 from unspool.errors import InputError
 
 SEEDS = range(8)
@@ -117,8 +120,10 @@ def test_legacy_equals_the_plain_script_and_is_wrong_only_with_several_component
     right = splits.per_class(labels[inside], 5, 5, seed)  # ids inside the component
     assert torch.equal(legacy.train, right.train)  # used as they are
     assert int(legacy.test.max()) < inside.numel()
-    plain = Split(legacy.train, legacy.valid, legacy.test, nodes=nodes, name="random", seed=seed)  # sizes are not said
-    assert splits.repetition(broken.with_split(plain), 2) == splits.random(labels, seed=seed + 2)
+    plain = Split(legacy.train, legacy.valid, legacy.test, nodes=nodes, name="random", seed=seed)
+    assert splits.repetition(broken.with_split(plain), 2) == plain  # a name says nothing about how it was drawn
+    drawn = replace(plain, rule=DrawRule("random", ()))  # sizes are not said
+    assert splits.repetition(broken.with_split(drawn), 2) == splits.random(labels, seed=seed + 2)
     again = splits.repetition(broken.with_split(legacy), 3)
     assert again == splits.legacy_per_class(broken, 5, 5, seed + 3)
     assert splits.legacy_per_class(sound, 5, 5, seed) == splits.per_class(labels, 5, 5, seed)

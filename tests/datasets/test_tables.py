@@ -330,7 +330,7 @@ def test_a_row_of_empty_cells_is_a_row(tmp_path):
 
 @pytest.mark.parametrize("x", ['id,a\n0,1\n1,"2\n2,3\n', 'id,a\n0,1\n1,"2\n2,3"\n3,4\n', 'id,a\n"0"x,1\n'])
 def test_a_quote_that_swallows_lines_is_refused(tmp_path, x):
-    with pytest.raises(ValueError, match=r"x\.csv, line \d: .*; mend the line$"):
+    with pytest.raises(ValueError, match=r"x\.csv, line \d: .*; correct the line$"):
         read(tmp_path, ring("0123"), x)
 
 
@@ -458,6 +458,7 @@ def bomb(kind, place):
     return place / "b.parquet"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gz", "npz", "parquet"])
 def test_bombs_are_refused_by_their_size(tmp_path, small_limit, kind):
     pytest.importorskip("pyarrow")

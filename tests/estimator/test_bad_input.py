@@ -193,7 +193,7 @@ def test_what_denoisers_refuse():
         assert "a number in (0, 1]" in caught.value.expected
     with pytest.raises(ValueError, match="weight and objective are both given"):
         GraphDenoiser(0.5, objective=us.Fidelity(1.0)).fit(X, graph=GRAPH)
-    with pytest.raises(TypeError, match="is no objective"):
+    with pytest.raises(TypeError, match="is not an objective"):
         GraphDenoiser(objective=3).fit(X, graph=GRAPH)
     with pytest.raises(ValueError, match="row 2, column 1 is nan"):
         GraphDenoiser().fit(NAN, graph=GRAPH)

@@ -69,6 +69,7 @@ def test_noise_level_is_its_dense_formula(scene):
     assert np.isclose(found, np.sort(relative.ravel())[(relative.size - 1) // 2] / 0.6744897501960817)
 
 
+@pytest.mark.long
 def test_sure_is_unbiased_for_the_risk(scene):
     graph, clean, _ = scene
     rule, draws = SURE(CANDIDATES, noise=0.4), 400
@@ -87,6 +88,7 @@ def test_sure_is_unbiased_for_the_risk(scene):
     assert np.all(error < 0.05 * 0.16)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [0.5, 1.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_chosen_weights_are_near_the_best(kind, sigma):

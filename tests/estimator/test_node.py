@@ -95,6 +95,7 @@ def test_names_of_classes_do_not_matter(data, x, partly):
     assert np.array_equal(tensor.predict(), wanted)
 
 
+@pytest.mark.long
 def test_kinds_of_graphs_and_features_agree(data, x, partly):
     wanted = quick().fit(x, partly, graph=data.graph).predict_proba()
     index, w = data.edge_index, data.edge_weight

@@ -14,6 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from unspool import datasets, models
 from unspool.estimator import GCV, SURE, GraphDenoiser, NodeClassifier, NodeRegressor, NodeSplit
 
+pytestmark = pytest.mark.long
+
+
 KINDS = (NodeClassifier, NodeRegressor)
 
 

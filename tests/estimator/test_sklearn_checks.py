@@ -10,6 +10,8 @@ import unspool as us
 from unspool import models
 from unspool.estimator import GraphDenoiser, NodeClassifier, NodeRegressor
 
+pytestmark = pytest.mark.long
+
 
 def chain(x):
     """A line through the rows of x: the checks know no graphs."""

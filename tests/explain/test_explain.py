@@ -15,6 +15,7 @@ from unspool.explain import Against, Outputs, explain, find_node
 GRAPHS = graphs()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(CASES))
 def test_without_neighbours_means_with_all_edges_cut(name):
     model, (index, _, nodes), node = build(name).eval(), edge_lists()["isolated"], 3
@@ -37,6 +38,7 @@ def test_without_neighbours_means_with_all_edges_cut(name):
         assert "change the width" in str(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(CASES))
 def test_an_isolated_node_has_only_itself(name):
     model, (graph, _) = build(name), GRAPHS["isolated"]
@@ -53,6 +55,7 @@ def test_an_isolated_node_has_only_itself(name):
         assert found.parts.own + found.parts.bias == pytest.approx(found.score.value, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SGC", "APPNP", "PPNP", "AirGNN"])
 @pytest.mark.parametrize("where", ["small", "weighted", "isolated"])
 def test_shares_of_all_nodes_sum_to_the_objective(name, where):
@@ -254,6 +257,7 @@ def test_the_model_is_left_as_it_was(name):
     assert torch.equal(first.score.outputs, model.eval()(x, graph)[0].detach())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(CASES))
 def test_text_and_json_of_every_model(name):
     model, (graph, _) = build(name), GRAPHS["karate"]
@@ -327,6 +331,7 @@ class Largest(TorchDispatchMode):
         return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [us.models.UGDGNN, us.models.PPNP, us.models.GCN, us.models.AirGNN])
 def test_nothing_grows_faster_than_nodes_and_edges(kind):
     nodes, width = 50_000, 4

@@ -8,6 +8,9 @@ import unspool as us
 from reference.cases import build, graphs, signal
 from unspool.explain import explain, plot
 
+pytestmark = pytest.mark.long
+
+
 GRAPHS = graphs()
 
 

@@ -7,6 +7,9 @@ import unspool as us
 from reference.cases import CASES, build, converted_models, doubles, edge_lists, graphs, signal
 from unspool.explain import Against, Method, explain
 
+pytestmark = pytest.mark.long
+
+
 LINEAR = [
     name
     for name in CASES

@@ -163,7 +163,7 @@ def _noted(start, opened):
 
 
 def test_batches_beside_each_other_change_no_bit(loader, monkeypatch):
-    monkeypatch.setattr(engine, "room_beside", lambda device: True)  # others may hold memory
+    monkeypatch.setattr(engine, "fits_another_batch", lambda device: True)  # others may hold memory
     named = [t for name in ("GCN", "UGDGNN", "AirGNN", "PPNP", "SGC", "GPRGNN") for t in trials(name, 3)]
     loose = [
         train.Trial(models.GCN, {"depth": 3, "dropout": 0.5}, train.TrainConfig(epochs=40), seed) for seed in range(3)
@@ -172,7 +172,7 @@ def test_batches_beside_each_other_change_no_bit(loader, monkeypatch):
     found = {}
     for beside in (1, 8):
         tracker, seen = MemoryTracker(), []
-        train_trials([*named, *loose, *deep], loader.prepare, tracker, beside=beside, watch=seen.append)
+        train_trials([*named, *loose, *deep], loader.prepare, tracker, batches_at_once=beside, watch=seen.append)
         assert tracker.failures == {}
         assert (max(p.running for p in seen) > 6) is (beside > 1)
         found[beside] = {t: (r.epoch, r.train_loss, r.valid_loss, r.test_score) for t, r in tracker.results.items()}

@@ -10,6 +10,9 @@ from torch_geometric.data import Data
 
 from unspool import Graph, Normalisation
 
+pytestmark = pytest.mark.long
+
+
 NODES = 8
 PLAIN = {"loops": 0, "normalise": Normalisation.NONE, "directed": True}
 KINDS = ["plain", "weighted", "directed", "directed weighted", "weighted loops", "directed weighted loops"]

@@ -10,6 +10,8 @@ import unspool as us
 from unspool.graph import from_edge_index
 from unspool.graph.from_edge_index import graph_of
 
+pytestmark = pytest.mark.long
+
 
 def pairs():
     return torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])

@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 import torch
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 import unspool as us
 from unspool import Graph, Normalisation
@@ -83,8 +82,11 @@ def test_normalisation_is_its_formula(kind, loops, how):
     assert graph.normalisation is how
 
 
+@pytest.mark.long  # PyG takes seconds to import
 @pytest.mark.parametrize("kind", KINDS)
 def test_agrees_with_pyg(kind):
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
     w = weights_of(kind)
     index, weights = edges_of(w)
     pyg_index, pyg_weights = gcn_norm(index, weights, NODES, add_self_loops=True, dtype=torch.float64)

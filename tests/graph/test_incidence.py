@@ -10,6 +10,8 @@ import unspool as us
 from unspool import Graph, IncompatibleError, Normalisation
 from unspool.graph import edge_list
 
+pytestmark = pytest.mark.long
+
 
 def undirected(nodes=10, seed=0, weighted=True):
     """A symmetric W with an isolated last node and one self-loop."""

@@ -8,7 +8,10 @@ import torch
 
 import unspool as us
 from unspool import models
-from unspool.settings.kinds import Member, Real, Whole
+from unspool.settings.kinds import EnumMember, Real, Whole
+
+pytestmark = pytest.mark.long
+
 
 RING = us.graph.ring(6)
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
@@ -110,7 +113,7 @@ def problem(call):
     return caught.value
 
 
-#: Values that must stay refused, whatever is declared; the rest is tests/settings/test_kinds.py, at every end of every range.
+#: Values that must stay refused, whatever is declared; the rest is tests/settings/kinds/test_kinds.py, at every end of every range.
 SETTINGS = {
     "depth": (0, -1, 2.5, "3", True, None, 10_001),
     "hidden": (0, -1, 2.5, "64"),
@@ -173,7 +176,7 @@ def test_limits_are_allowed():
     assert problem(lambda: models.PPNP(4, 3, teleport=0.0)).expected == "a number in (0, 1]"
 
 
-CHOICES = [(k, s) for k in models.MODELS for s, one in k.schema.items() if isinstance(one.kind, Member)]
+CHOICES = [(k, s) for k in models.MODELS for s, one in k.schema.items() if isinstance(one.kind, EnumMember)]
 
 
 @pytest.mark.parametrize(("kind", "setting"), CHOICES)

@@ -9,6 +9,9 @@ from torch.func import functional_call, stack_module_state, vmap
 import unspool as us
 from reference.cases import CASES, build, close, edge_lists, slopes, sparse_signal
 
+pytestmark = pytest.mark.long
+
+
 INDEX, WEIGHTS, NODES = edge_lists()["weighted"]
 
 

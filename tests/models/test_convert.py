@@ -72,7 +72,7 @@ def test_what_does_not_fit_is_refused(target, name, words):
 @pytest.mark.parametrize("thing", [None, "APPNP", models.APPNP, torch.nn.Linear(2, 2)])
 @pytest.mark.parametrize("target", [models.UGDGNN, models.GPRGNN])
 def test_what_is_no_model_is_named(target, thing):
-    with pytest.raises(TypeError, match="no model"):
+    with pytest.raises(TypeError, match="is not a model"):
         target.from_model(thing)
 
 

@@ -7,6 +7,9 @@ from reference.cases import close, doubles
 from reference.models import REFERENCES
 from unspool import datasets, models
 
+pytestmark = pytest.mark.long
+
+
 SMALL = {"hidden": 8, "depth": 2}
 
 

@@ -31,6 +31,7 @@ def test_is_its_reference(name, where):
         assert close(mine, theirs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", [name for name in edge_lists() if name != "directed"])  # graph/test_direction.py
 @pytest.mark.parametrize("name", CASES)
 def test_takes_edge_lists(name, where):
@@ -58,6 +59,7 @@ def test_permuting_nodes_permutes_the_output(name):
     assert close(moved, model(x, index, weights)[order])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [us.Normalisation.RANDOM_WALK, us.Normalisation.NONE])
 @pytest.mark.parametrize("name", [n for n in CASES if not n.startswith("PPNP")])  # refuses: test_bad_input.py
 def test_runs_on_the_matrix_that_the_graph_holds(name, how):

@@ -14,6 +14,9 @@ from unspool.explain import explain
 from unspool.models import Masks
 from unspool.ops.dropout import keep_mask
 
+pytestmark = pytest.mark.long
+
+
 EACH = [name for name in CASES if name.endswith("each-hop")]
 GRAPHS = graphs()
 KINDS = [models.UGDGNN, models.GPRGNN, models.APPNP]

@@ -245,7 +245,7 @@ DAMAGED = {
     "a card that is text": (lambda p: written(saved(p) / CARD, b"hello"), ValueError, r"model\.json is damaged"),
     "a card that is pickled": (lambda p: written(saved(p) / CARD, pickle.dumps(Bad())), ValueError, r"model\.json is damaged"),
     "no weights": (alone, FileNotFoundError, r"holds no weights: weights-[0-9a-f]{12}\.safetensors is missing"),
-    "weights that are cut": (lambda p: cut(weights_of(saved(p))), ValueError, r"\.safetensors is damaged: its checksum does not fit"),
+    "weights that are cut": (lambda p: cut(weights_of(saved(p))), ValueError, r"\.safetensors is damaged: its checksum does not match"),
     "weights that are text": (lambda p: holding(p, b"hello"), ValueError, r"\.safetensors is damaged"),
     "weights that are pickled": (lambda p: holding(p, pickle.dumps(Bad())), ValueError, r"\.safetensors is damaged"),
     "weights elsewhere": (lambda p: changed(p, weights="../weights.safetensors"), ValueError, r"model\.json is damaged: it names no weights"),

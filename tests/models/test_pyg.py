@@ -9,6 +9,9 @@ from torch_geometric import nn as peers
 from reference.cases import HIDDEN, IN, OUT, build, close, edge_lists, signal
 from unspool import Graph, datasets, models
 
+pytestmark = pytest.mark.long
+
+
 LISTS = edge_lists()
 _CITESEER = datasets.load("citeseer").graph.operator
 LISTS["citeseer"] = torch.stack([_CITESEER.forward.col.long(), _CITESEER.rows()]), None, _CITESEER.shape[0]

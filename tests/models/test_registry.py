@@ -171,7 +171,7 @@ FOREIGN = ["canary_package:Net", "canary_package.net:Net", "canary_package", "os
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_never_causes_an_import(name, canary):
     before = set(sys.modules)
-    with pytest.raises(us.IncompatibleError, match="is not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="is not imported just because a file names it"):
         find_stored(name)
     with pytest.raises(us.IncompatibleError):
         find_stored(name, models.GCN)

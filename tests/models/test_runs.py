@@ -12,7 +12,7 @@ from unspool import models
 
 INDEX, WEIGHTS, NODES = edge_lists()["weighted"]
 # One case asks for 1e-13, which its law in float64 needs and float32 cannot give: it says so, and trains all the same.
-pytestmark = pytest.mark.filterwarnings("ignore::unspool.ConvergenceWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::unspool.ConvergenceWarning")]
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,9 @@ import torch
 import unspool as us
 from reference.cases import CASES, build, close, edge_lists, slopes, sparse_signal
 
+pytestmark = pytest.mark.long
+
+
 INDEX, WEIGHTS, NODES = edge_lists()["weighted"]
 FORMS = {
     "coo": lambda x: x.to_sparse(),

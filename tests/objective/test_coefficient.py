@@ -110,7 +110,7 @@ def test_printing(build, text):
         ),
         (lambda: us.Learnable(float("nan")), "must be finite"),
         (lambda: us.Fixed(float("inf")), "must be finite"),
-        (lambda: us.Fidelity("a lot"), "is no coefficient"),
+        (lambda: us.Fidelity("a lot"), "is not a coefficient"),
         (lambda: us.Symmetric(2, initial=torch.tensor([[1.0, 2.0], [0.0, 1.0]])), "not symmetric; use Relaxed"),
         (lambda: us.Symmetric(2, psd=True, initial=-torch.eye(2)), "must start positive definite"),
         (lambda: us.Symmetric(2, initial=torch.eye(3)), r"expected \(2, 2\)"),

@@ -46,6 +46,7 @@ def cases():
         yield graph, us.Fidelity(0.4) + us.EdgeSmoothness(-signs)  # indefinite
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("graph", "objective"), list(cases()), ids=lambda v: str(getattr(v, "nodes", v)))
 @pytest.mark.parametrize("features", [1, 2])
 def test_the_sum_is_judged_as_a_whole(graph, objective, features):

@@ -11,7 +11,7 @@ def test_printing_and_arithmetic():
     assert str(2 * (us.Fidelity(0.5) + us.Sparse(0.1))) == "2·0.5 ‖H − X‖²  +  2·0.1 ‖H‖₁"
     both = (us.Fidelity(0.5) + us.Ridge(0.1)) + (us.Smoothness(1.0) + us.Box(0, 1))
     assert str(both) == "0.5 ‖H − X‖²  +  0.1 ‖H‖²  +  ‖B H‖²  +  ι[0 ≤ H ≤ 1]"
-    with pytest.raises(TypeError, match="is no term"):
+    with pytest.raises(TypeError, match="is not a term"):
         us.Fidelity(0.5) + 3
 
 

@@ -136,9 +136,9 @@ def test_an_activation_is_exact_at_any_step(graph, x):
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: us.Activation(torch.nn.GELU()), "GELU is no proximity operator"),
-        (lambda: us.Activation(torch.nn.ELU(2.0)), "ELU with a = 2 is no proximity operator"),
-        (lambda: us.Activation("relu"), "is no potential"),
+        (lambda: us.Activation(torch.nn.GELU()), "GELU is not a proximity operator"),
+        (lambda: us.Activation(torch.nn.ELU(2.0)), "ELU with a = 2 is not a proximity operator"),
+        (lambda: us.Activation("relu"), "is not a potential"),
         (lambda: us.Box(1.0, 0.0), "is empty"),
         (lambda: us.Sparse(us.Relaxed(2)), "must be a single number"),
         (lambda: 2 * us.Activation(act.Tanh()), "cannot be scaled"),

@@ -120,6 +120,7 @@ def test_a_change_behind_the_version_counter_is_seen(layout, change):
     assert float(features_of(x).to_dense()[0, 0]) == float(x.to_dense()[0, 0]) == 9.0
 
 
+@pytest.mark.long
 def test_the_dead_are_forgotten():
     gc.collect()
     before = len(features._MADE)

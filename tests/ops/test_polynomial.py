@@ -8,6 +8,9 @@ import unspool as us
 from unspool.ops import column_pieces
 from unspool.ops.operator import Operator
 
+pytestmark = pytest.mark.long
+
+
 NODES = 7
 BASES = list(us.Basis)
 KINDS = {"numbers": (), "diagonals": (4,), "matrices": (4, 3)}

@@ -5,7 +5,6 @@ import torch
 from torch.func import jvp, vmap
 
 import unspool as us
-from unspool.ops.kernels import cpu
 from unspool.ops.operator import Operator
 
 KINDS = {"numbers": (), "diagonals": (4,), "matrices": (4, 3)}
@@ -31,6 +30,7 @@ def relative(a, b):
     return float((a - b).norm() / b.norm())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("basis", list(us.Basis))
 def test_forward_mode_raises_instead_of_lying(basis):
     graph, x, hops = one_way(), signal(9, 2), signal(3)
@@ -158,12 +158,3 @@ def test_rectangles_have_no_powers():
     wide = Operator.from_entries(torch.tensor([0]), torch.tensor([2]), signal(1), (2, 3))
     with pytest.raises(ValueError, match=r"propagate needs a square operator, this one has shape \(2, 3\)"):
         us.propagate(wide, signal(3, 1), signal(2))
-
-
-def test_the_way_without_a_csr_product():
-    """What devices other than CPU and CUDA run: gather and add."""
-    graph = us.graph.grid(3, 4).to(torch.float64)
-    x = torch.randn(12, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    out = torch.ones_like(x)
-    cpu._gather(graph.operator.forward, x, out, 2.0)
-    assert torch.allclose(out, 1 + 2 * graph.to_dense() @ x)

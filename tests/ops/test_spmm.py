@@ -108,6 +108,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(TRANSFORMS))
 @pytest.mark.parametrize("shape", [(7, 4), (7,), (2, 7, 3)])
 def test_gradient_is_the_dense_gradient(name, shape):
@@ -135,6 +136,7 @@ def test_shared_signal_under_vmap():
     assert relative(*(torch.autograd.grad(value, x)[0] for value in (result, expected))) < 1e-12
 
 
+@pytest.mark.long
 def test_forward_mode_raises_instead_of_lying():
     with pytest.raises(NotImplementedError, match="jvp"):
         jvp(lambda x: sparse()[0] @ x, (signal(9, 1),), (signal(9, 1),))
@@ -188,6 +190,7 @@ def test_empty_signals_stay_empty():
     assert us.propagate(ring, torch.ones(0, 5, 2), torch.ones(2)).shape == (0, 5, 2)
 
 
+@pytest.mark.long
 def test_the_first_product_does_not_load_the_compiler():
     code = "import sys, torch, unspool as us; us.propagate(us.graph.ring(4), torch.ones(4, 1), torch.ones(2)); print('torch._dynamo' in sys.modules)"
     assert (

@@ -21,7 +21,7 @@ from unspool.models.pretrained import load_with_card
 from unspool.study import Study
 from unspool.train import Monitor, TaskKind, TrainConfig, Trial, TrialLoader
 
-pytestmark = pytest.mark.filterwarnings("ignore::unspool.graph.EdgeDirectionWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::unspool.graph.EdgeDirectionWarning")]
 
 ROOT = Path(__file__).parents[2]
 NODES = 72
@@ -298,7 +298,6 @@ def tool():
     return made
 
 
-@pytest.mark.long
 def test_numbers_are_those_of_before(tmp_path):
     """Forty-four runs, written by the code of before the settings were declared once."""
     made = tool()

@@ -22,23 +22,21 @@ def modules():
     return [m.name for m in found if not m.name.endswith("cuda")]  # Triton needs a GPU
 
 
-def test_importing_is_light():
-    code = "import sys, unspool; print(*sorted(m for m in sys.modules if '.' not in m))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+def loaded(code):
+    """The modules that some code loads in a new process."""
+    said = f"{code}; import sys; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.long
+def test_importing_loads_what_is_used():
     heavy = {"click", "rich", "matplotlib", "scipy", "sklearn", "networkx", "torch_geometric", "pandas", "triton"}
-    by_torch = subprocess.run(
-        [sys.executable, "-c", code.replace("unspool", "torch")], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not (heavy - set(by_torch)) & set(loaded)
-
-
-def test_importing_adds_little_time():
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import unspool"], capture_output=True, text=True, check=True
-    )
-    own = [line.split("|") for line in done.stderr.splitlines() if re.search(r"\|\s+unspool(\.|$)", line)]
-    # Time inside our own modules; the budget of 0.3 s is on top of torch, and this is a tenth of a loaded machine's noise.
-    assert sum(int(line[0].split(":")[1]) for line in own) < 300_000
+    at_once = loaded("import unspool")
+    assert {name for name in at_once if name.startswith("unspool")} == {"unspool"}
+    assert not at_once & {*heavy, "torch", "numpy"}
+    used = loaded("import unspool; unspool.unroll, unspool.Graph, unspool.models.UGDGNN")
+    assert "unspool.unrolling" in used
+    assert not (used - loaded("import torch")) & heavy
 
 
 def test_every_public_name_teaches():
@@ -60,6 +58,13 @@ def test_modules_are_documented_and_of_human_size(name):
             assert node.end_lineno - first.lineno <= 60, f"{name}.{node.name} is too long"
 
 
+@pytest.mark.parametrize("name", modules())
+def test_no_name_shadows_a_module(name):
+    module, (parent, _, leaf) = importlib.import_module(name), name.rpartition(".")
+    # ``import unspool.train.fitting as m`` takes the attribute of the package, not the module of that path.
+    assert getattr(importlib.import_module(parent), leaf) is module, f"{parent} has another {leaf}"
+
+
 def test_exported_terms_and_algorithms_have_a_running_example():
     wanted = [
         getattr(us, n) for n in us.__all__ if inspect.isclass(getattr(us, n)) and not inspect.isabstract(getattr(us, n))
@@ -69,6 +74,7 @@ def test_exported_terms_and_algorithms_have_a_running_example():
         assert ">>>" in kind.__doc__, f"{kind.__name__} has no example"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.name)
 def test_examples_run(file):
     done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
@@ -81,6 +87,7 @@ def test_own_parts_are_short(name):
     assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 30
 
 
+@pytest.mark.long
 def test_readme_code_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.S)
     assert blocks
@@ -91,6 +98,7 @@ def test_readme_code_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md"])
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import unspool as us
 from reference.cases import CASES
 from reference.models import REFERENCES
 from unspool.models.registry import shipped
-from unspool.settings.kinds import Flag, Member
+from unspool.settings.kinds import EnumMember, Flag
 
 
 def test_every_model_has_a_reference_and_is_under_the_laws():
@@ -42,7 +42,7 @@ UNTRIED = {("UGDGNN", "start"): {us.models.HopStart[name] for name in ("SGC", "N
 
 
 def choices(kind):
-    if isinstance(kind, Member):
+    if isinstance(kind, EnumMember):
         return set(kind.enum)
     return {True, False} if isinstance(kind, Flag) else set()
 

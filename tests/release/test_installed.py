@@ -142,7 +142,7 @@ def test_the_same_by_its_full_name_and_without_registration(with_plugin, tmp_pat
         "        self.propagation = us.unroll(us.Fidelity(0.2) + us.Smoothness(0.8), us.GradientDescent(step=0.5), self.depth)\n"
     )
     run(unspool, "train", "calm:Calm", "--setting", "depth=4", "--epochs", "5", cwd=tmp_path)
-    assert "not imported because a file says so" in run(unspool, "predict", "out/train", cwd=tmp_path, code=2)
+    assert "not imported just because a file names it" in run(unspool, "predict", "out/train", cwd=tmp_path, code=2)
     run(unspool, "predict", "out/train", "--model", "calm:Calm", cwd=tmp_path)
     run(unspool, "spectrum", "out/train/seed0", "--model", "calm:Calm", "--json", cwd=tmp_path)
     run(

@@ -21,6 +21,9 @@ from unspool.report.score import Score, against
 from unspool.report.seeds import read_job
 from unspool.report.spectra import GRID, learnt
 
+pytestmark = pytest.mark.long
+
+
 MODELS = us.models.MODELS
 
 
@@ -333,7 +336,7 @@ def test_a_model_of_ones_own_has_a_report_and_its_responses_where_the_class_is_g
     tree, text = write(folder)
     assert next(tree.all("h1")).text().startswith(f"{Elsewhere.__module__}:Elsewhere on Toy")
     assert text.count("What it learnt is not shown") == 1
-    assert "is not imported because a file says so" in text
+    assert "is not imported just because a file names it" in text
     tree, text = write(folder, model=Elsewhere)
     assert "What it learnt is not shown" not in text
     assert "frequency response" in [found.text() for found in tree.all("text")]

@@ -32,6 +32,9 @@ from unspool.reproduce.table2 import as_printed
 from unspool.testing import check_model
 from unspool.theory.printed_tables import ACCURACY
 
+pytestmark = pytest.mark.long
+
+
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
 

@@ -22,6 +22,8 @@ from unspool.reproduce.signals import ROWS, SQUARES, noisy, run_signals, signal_
 from unspool.reproduce.table2 import to_be_searched
 from unspool.train import training
 
+pytestmark = pytest.mark.long
+
 
 def small(name):
     return datasets.contextual_sbm(nodes=60, classes=2, seed=len(name))

@@ -33,6 +33,9 @@ from unspool.reproduce.table2 import run_table2, to_be_searched
 from unspool.testing import check_model
 from unspool.train import training
 
+pytestmark = pytest.mark.long
+
+
 #: How many settings of all eleven models the tuned search tries on each set: as in experiments/README.md.
 TUNED = {"cora": 672, "citeseer": 674, "pubmed": 536, "photo": 453, "cs": 367, "physics": 277}
 

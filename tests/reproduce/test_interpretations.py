@@ -32,6 +32,8 @@ from unspool.reproduce.table2 import as_printed, run_table2, to_be_searched
 from unspool.study.store.row import RESULT, sealed
 from unspool.train import Monitor, Stop
 
+pytestmark = pytest.mark.long
+
 
 def small(name):
     return datasets.contextual_sbm(nodes=60, classes=2, seed=len(name))

@@ -85,6 +85,7 @@ def test_the_table_of_the_paper(name, dataset):
         assert trial.config.decay_of(role) == (0.0 if role == "hops" else decay)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", [PAPER, OFFICIAL], ids=lambda one: one.name)
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize("kind", models.MODELS)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import unspool as us
-from unspool.settings.kinds import Anything, Flag, Instance, Listed, Member, Nullable, Real, Text, Whole
+from unspool.settings.kinds import Anything, EnumMember, Flag, Instance, Listed, Nullable, Real, Text, Whole
 from unspool.train.config import Decay, OptimiserKind
 
 
@@ -33,8 +33,8 @@ class Point:
 #: Kinds by hand: what no named model has is here.
 KINDS = [
     Whole(), Whole(low=1), Whole(high=5), Whole(2, 7), Real(), Real(low=0.0), Real(low=0.0, low_open=True), Real(high=1.0),
-    Real(high=1.0, high_open=True), Real(0.0, 1.0), Real(0.0, 1.0, True, True), Flag(), Member(Side), Text(), Listed(Whole(0)),
-    Listed(Real(0.0, 1.0)), Listed(Member(Side)), Instance((Box, Point)), Nullable(Whole(1)), Nullable(Listed(Real())), Anything(),
+    Real(high=1.0, high_open=True), Real(0.0, 1.0), Real(0.0, 1.0, True, True), Flag(), EnumMember(Side), Text(), Listed(Whole(0)),
+    Listed(Real(0.0, 1.0)), Listed(EnumMember(Side)), Instance((Box, Point)), Nullable(Whole(1)), Nullable(Listed(Real())), Anything(),
     Decay(), OptimiserKind(),
 ]  # fmt: skip
 
@@ -54,7 +54,7 @@ def fitting(kind):
         return _numbers(kind)
     if isinstance(kind, Flag):
         return [True, False]
-    if isinstance(kind, Member):
+    if isinstance(kind, EnumMember):
         return list(kind.enum)
     if isinstance(kind, Text):
         return ["word", "two words", "1", ""]
@@ -95,7 +95,7 @@ def foreign(kind):
         return _outside(kind)
     if isinstance(kind, Flag):
         return [0, 1, "true", None, np.int64(1), torch.tensor(1)]
-    if isinstance(kind, Member):
+    if isinstance(kind, EnumMember):
         first = next(iter(kind.enum))
         return [first.name, first.name.lower(), first.value, None, us.train.TaskKind.LINKS]
     if isinstance(kind, Text):

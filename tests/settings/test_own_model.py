@@ -116,7 +116,7 @@ def test_it_is_saved_and_comes_back_where_it_is_named(tmp_path):
     card = json.loads((tmp_path / "model.json").read_text())
     assert card["model"] == name_of(Calm)
     assert card["settings"] == {"pull": 0.3, "depth": 4}
-    with pytest.raises(us.IncompatibleError, match="is not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="is not imported just because a file names it"):
         us.load(tmp_path)
     again = us.load(tmp_path, model=Calm)
     assert type(again) is Calm
@@ -176,7 +176,7 @@ def test_parts_of_it_go_to_a_named_model_and_back_from_a_file(tmp_path):
     richer = us.models.UGDGNN.from_model(model)
     assert torch.allclose(richer(x, graph), model(x, graph), atol=1e-6)
     us.save(richer, tmp_path)
-    with pytest.raises(us.IncompatibleError, match="is not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="is not imported just because a file names it"):
         us.load(tmp_path)
     again = us.load(tmp_path, model=Calm)
     assert type(again) is us.models.UGDGNN

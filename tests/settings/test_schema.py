@@ -11,7 +11,7 @@ import unspool as us
 from settings.samples import fitting
 from unspool.errors import UNSHOWN
 from unspool.settings import REQUIRED, Schema, Setting, schema_of
-from unspool.settings.kinds import Anything, Flag, Listed, Member, Real, Text, Whole
+from unspool.settings.kinds import Anything, EnumMember, Flag, Listed, Real, Text, Whole
 
 OWNERS = [*us.models.MODELS, us.train.TrainConfig]
 
@@ -155,7 +155,7 @@ def test_defaults_of_plain_modules_tell_their_settings():
     assert list(found) == ["width", "rate", "name", "side", "act"]
     assert found.takes_more
     assert found["name"].default is REQUIRED
-    assert [found[name].kind for name in ("width", "rate", "side")] == [Whole(), Real(), Member(us.models.Side)]
+    assert [found[name].kind for name in ("width", "rate", "side")] == [Whole(), Real(), EnumMember(us.models.Side)]
     for name in ("name", "act", "whatever"):
         assert isinstance(found.of(name).kind, Anything)
     assert repr(found["act"])

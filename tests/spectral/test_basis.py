@@ -21,6 +21,7 @@ def tame(degree, *shape):
     return torch.rand(degree + 1, *shape, dtype=torch.float64) + 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES, ids=["numbers", "diagonals", "matrices"])
 @pytest.mark.parametrize("target", BASES)
 @pytest.mark.parametrize("source", BASES)

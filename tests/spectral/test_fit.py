@@ -112,7 +112,7 @@ def test_targets_are_what_they_say():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: low_pass(2.5), "no graph frequency"),
+        (lambda: low_pass(2.5), "not a graph frequency"),
         (lambda: high_pass(1.0, width=-1), "width=-1"),
         (lambda: band_pass(1.0, 0.5), "below the second"),
         (lambda: comb(0), "at least 1"),

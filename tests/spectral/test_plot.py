@@ -9,6 +9,8 @@ import torch
 import unspool as us
 from unspool.spectral import fit_filter, high_pass, plot, response
 
+pytestmark = pytest.mark.long
+
 
 def smooth(weight):
     return us.Fidelity(weight) + us.Smoothness(1 - weight)

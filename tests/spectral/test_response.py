@@ -136,7 +136,7 @@ def test_anything_with_hops_will_do(graph, x):
 
 def test_hop_coefficients_mean_nothing_where_a_is_no_function_of_the_laplacian():
     for how, message in [
-        ({"normalise": us.Normalisation.NONE}, "no function of L"),
+        ({"normalise": us.Normalisation.NONE}, "not a function of L"),
         ({"normalise": us.Normalisation.RANDOM_WALK}, "random-walk"),
     ]:
         with pytest.raises(IncompatibleError, match=message):
@@ -179,6 +179,7 @@ def test_linear_models_are_read_through_their_propagation(name, graph):
     assert torch.allclose(h.apply(x, graph), model.propagation(x, graph).detach(), atol=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["GCN", "GCNII", "AirGNN", "DAGNN", "MLP"])
 def test_other_models_are_measured_at_the_width_of_their_encoder(name, graph):
     h = response(getattr(us.models, name)(5, 3), graph)

@@ -17,6 +17,9 @@ from unspool.study.evaluation import evaluate
 from unspool.study.optuna_search import optimise
 from unspool.train import TaskKind, TrialLoader
 
+pytestmark = pytest.mark.long
+
+
 SAMPLERS = {
     "random": lambda: optuna.samplers.RandomSampler(seed=0),
     "TPE": lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=4),
@@ -221,7 +224,7 @@ def test_refusals(data):
         us.IncompatibleError, match=r"losses are minimised, but the study maximises.*or give by=Measure.VALID_SCORE"
     ):
         optimise(search(), suggest, data, by=Measure.VALID_LOSS)
-    with pytest.raises(us.IncompatibleError, match=r"2 directions, and one number is told; use evaluate"):
+    with pytest.raises(us.IncompatibleError, match=r"2 directions, and one number is reported; use evaluate"):
         optimise(optuna.create_study(directions=["maximize", "minimize"]), suggest, data)
     with pytest.raises(TypeError, match="NoneType is not an Optuna study"):
         optimise(None, suggest, data)

@@ -12,6 +12,9 @@ import unspool as us
 from unspool import datasets
 from unspool.study import Status
 
+pytestmark = pytest.mark.long
+
+
 #: Float32, and batches of other widths: BLAS rounds differently, which moves losses by a few units in the seventh digit.
 ROUNDING = 1e-5
 

@@ -17,6 +17,9 @@ from unspool.study import Status, Store, StoreProblem, Study, train_trials
 from unspool.study.study import StoreTracker, train_again
 from unspool.train import Ending, LowerLevel, TaskKind, Trial, TrialLoader
 
+pytestmark = pytest.mark.long
+
+
 #: Float32, and batches of other widths: BLAS rounds differently, which moves losses by a few units in the seventh digit.
 ROUNDING = 1e-5
 
@@ -211,8 +214,16 @@ def test_an_optimiser_without_a_name_goes_into_no_file(data, tmp_path):
             return torch.optim.SGD(groups, lr=lr)
 
     config = train.TrainConfig(epochs=2, optimiser=Maker())
-    with pytest.raises(ValueError, match="cannot be told from others in a file"):
+    with pytest.raises(ValueError, match="cannot be distinguished from others in a file"):
         study.run([Trial(us.models.GCN, {"hidden": 4}, config)], data, store=tmp_path / "s.db")
+
+
+def test_an_optimiser_may_have_any_name(data):
+    def own_sgd(groups, lr):
+        return torch.optim.SGD(groups, lr=lr)
+
+    trial = Trial(us.models.GCN, {"hidden": 4}, train.TrainConfig(epochs=2, optimiser=own_sgd))
+    assert study.run([trial], data).rows[0].result is not None
 
 
 def test_lambdas_are_told_apart_by_what_they_do(data, tmp_path):
@@ -616,7 +627,7 @@ def test_a_setting_that_files_know_by_name_is_refused_where_only_the_file_is(dat
 def test_a_class_of_ones_own_must_be_given_where_only_the_file_is(data, kept):
     found, opened = kept(study.grid(Fragile, seed=0, epochs=2))
     assert isinstance(found.model(1), Fragile)
-    with pytest.raises(us.IncompatibleError, match="not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="not imported just because a file names it"):
         opened.model(1, data=data)
     with pytest.raises(us.IncompatibleError, match=r"holds a model .*Fragile, and not .*Shaped"):
         opened.model(1, data=data, model=Shaped)

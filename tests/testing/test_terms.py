@@ -350,6 +350,7 @@ def test_what_autograd_cannot_see_is_found(kind, weight):
         us.testing.check_term(kind(weight))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [0.4, us.Learnable(0.4, within=(0, 2), name="weight")], ids=["fixed", "learnt"])
 @pytest.mark.parametrize(
     "kind", [Plain, LogCosh, us.Sparse, us.RowSparse, us.RowSparseFidelity, us.Fidelity, us.Smoothness, us.Ridge]

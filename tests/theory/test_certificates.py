@@ -4,6 +4,8 @@ import torch
 from unspool import theory
 from unspool.theory import Evidence, Verdict
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("claim", theory.CLAIMS, ids=lambda c: f"{c.name}: {c.statement}"[:60])
 @pytest.mark.parametrize("seed", [1, 2])

@@ -253,7 +253,7 @@ def test_modules_that_mean_something_else_by_settings_are_continued(task, tmp_pa
 def test_damaged_or_foreign_snapshots_are_named(task, tmp_path):
     file = tmp_path / "run.pt"
     file.write_bytes(b"not a snapshot")
-    with pytest.raises(ValueError, match=r"run.pt cannot be continued .* remove it to start anew"):
+    with pytest.raises(ValueError, match=r"run.pt cannot be continued .* remove it to start again"):
         train.fit(model(task), task, TrainConfig(epochs=2), snapshot=file)
     file.unlink()
     train.fit(model(task), task, TrainConfig(epochs=2), snapshot=file)

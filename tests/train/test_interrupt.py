@@ -8,7 +8,6 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
-from unspool.interrupt import deferred_interrupt
 
 
 @pytest.fixture(autouse=True)
@@ -44,16 +43,6 @@ def test_ctrl_c_keeps_the_last_epoch_and_is_continued_from_there(data, tmp_path)
     again = train.train_trial(trial, data, watch=lambda now, best: seen.append(now.epoch), snapshot=file)[1]
     assert seen[0] == 8
     assert again.history == expected.history
-
-
-def test_the_second_ctrl_c_raises_and_the_handler_comes_back():
-    before = signal.getsignal(signal.SIGINT)
-    with deferred_interrupt() as interrupt:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert interrupt.asked
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_snapshot_is_not_continued_with_fewer_epochs_than_it_holds(data, tmp_path):

@@ -9,6 +9,9 @@ import unspool as us
 from unspool import datasets, train
 from unspool.train import TaskKind, Trial, TrialLoader
 
+pytestmark = pytest.mark.long
+
+
 THREADS, RUNS = 8, 24
 
 

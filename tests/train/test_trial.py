@@ -75,7 +75,7 @@ def test_a_class_of_ones_own_comes_back_where_it_is_named():
     trial = Trial(Own, {"width": 5})
     plain = trial.to_plain()
     assert plain["model"] == name_of(Own)
-    with pytest.raises(us.IncompatibleError, match="is not imported because a file says so"):
+    with pytest.raises(us.IncompatibleError, match="is not imported just because a file names it"):
         Trial.from_plain(plain)
     assert Trial.from_plain(plain, Own).key("") == trial.key("")
     changed = {**plain, "code": "0.0123456789abcdef"}

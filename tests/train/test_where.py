@@ -1,4 +1,4 @@
-"""One rule for device and threads, whichever door one comes in by."""
+"""One rule for threads, one for shares, and what needs no drawing, whichever door one comes in by."""
 
 import json
 import sys
@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 import unspool as us
 from unspool import datasets, study, train
-from unspool.device import device_for
-from unspool.estimator import NodeClassifier
 from unspool.train import epochs
 from unspool.train.threads import SMALL, asked_threads, threads_for, use_threads
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -20,33 +20,6 @@ def cli():
     from unspool.cli.main import cli
 
     return cli
-
-
-def test_a_gpu_is_taken_where_there_is_one_and_nothing_is_said(monkeypatch):
-    for there in (True, False):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
-        assert device_for(None) == ("cuda" if there else "cpu")
-        assert device_for("cpu") == "cpu"
-
-
-def test_every_door_asks_the_same_rule(cli):
-    said = {command: _device_option(cli, command) for command in (("train",), ("study", "run"), ("predict",))}
-    assert set(said.values()) == {None}
-    assert NodeClassifier().device is None
-
-
-def _device_option(command, names):
-    for name in names:
-        command = command.commands[name]
-    (option,) = [p for p in command.params if p.name == "device"]
-    return option.default if isinstance(option.default, str) else None
-
-
-def test_the_command_prints_where_it_trains(cli, tmp_path):
-    typed = ["train", "SGC", "--dataset", "contextual_sbm", "--epochs", "2", "--no-report", "--threads", "2"]
-    done = CliRunner().invoke(cli, [*typed, "--device", "cpu", "--out", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert "on cpu, 2 threads" in done.output
 
 
 @pytest.mark.parametrize(("nodes", "asked", "expected"), [(10, None, 1), (SMALL, None, 1), (SMALL + 1, None, 3), (10, 2, 2), (SMALL + 1, 1, 1)])  # fmt: skip

@@ -3,6 +3,8 @@ import torch
 
 import unspool as us
 
+pytestmark = pytest.mark.long
+
 
 def gradients(net, x, graph):
     weight = torch.cos(torch.arange(x.numel(), dtype=x.dtype)).view(x.shape)

@@ -168,7 +168,7 @@ def test_products_and_quotients_print_as_what_they_are(build, text):
     ("how", "words"),
     [
         ({"algorithm": us.GradientDescent}, "give an instance"),
-        ({"algorithm": None}, "is no algorithm"),
+        ({"algorithm": None}, "is not an algorithm"),
         ({"adjoint": "stored"}, "adjoint='stored'"),
         ({"adjoint": us.Stored}, "expected Polynomial"),
         ({"start": "zero"}, "start='zero'"),

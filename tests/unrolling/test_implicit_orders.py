@@ -9,6 +9,9 @@ import torch
 import unspool as us
 from unspool import datasets
 
+pytestmark = pytest.mark.long
+
+
 SMOOTH = torch.tensor([[1.0, 0.2, 0.0], [0.2, 0.7, 0.1], [0.0, 0.1, 1.3]])
 
 

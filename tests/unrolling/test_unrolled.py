@@ -177,6 +177,7 @@ def test_trials_stack(graph, x):
             assert torch.allclose(stack[i], alone, atol=1e-10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["appnp", "gpr", "general", "nesterov", "chebyshev", "inverse", "gcn", "air", "edges"])
 def test_compiles_whole(name, graph, x):
     net = networks()[name].double()
@@ -252,7 +253,7 @@ def test_bfloat16_signals(x):
             lambda o: us.unroll(o + SoftRidge(), us.GradientDescent(), 3, adjoint=us.Polynomial()),
             "cannot lower: SoftRidge is not quadratic",
         ),
-        (lambda o: us.unroll("‖H‖²", us.GradientDescent(), 3), "is no objective"),
+        (lambda o: us.unroll("‖H‖²", us.GradientDescent(), 3), "is not an objective"),
         (
             lambda o: us.unroll(
                 us.Fidelity(us.Learnable(0.1, name="α")) + us.Smoothness(us.Learnable(0.1, name="α")),

@@ -87,7 +87,7 @@ def what_is_wrong(card: Mapping[str, Any]) -> str | None:
 
     Example:
         >>> what_is_wrong({"data": {"source": {"cloud": "far"}}})
-        "data.source says 'cloud', which means nothing"
+        "data.source has the unknown entry 'cloud'"
     """
     for name, (fits, wanted) in _KINDS.items():
         found: Any = card
@@ -96,7 +96,7 @@ def what_is_wrong(card: Mapping[str, Any]) -> str | None:
         if found is not None and not fits(found):
             return f"{name} is {_short(found)}, expected {wanted}"
     strange = set((card.get("data") or {}).get("source") or {}) - set(DataOptions.__dataclass_fields__)
-    return f"data.source says {_short(min(strange))}, which means nothing" if strange else None
+    return f"data.source has the unknown entry {_short(min(strange))}" if strange else None
 
 
 def _short(value: Any) -> str:

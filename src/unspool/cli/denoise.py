@@ -19,7 +19,7 @@ from unspool.datasets.node_files import Columns
 from unspool.denoise import GCV, SURE, Denoised, denoise
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
-from unspool.ops.convergence import solve_reports
+from unspool.ops import solve_reports
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def run(options: DenoiseOptions) -> None:
     """Read, choose, solve, write."""
     check_table(options.out, also=(".npy",))
     if options.noise is not None and (options.choose == "gcv" or options.weight is not None):
-        raise ValueError("--noise is used by --choose sure; the others find it out, or need none")
+        raise ValueError("--noise is used by --choose sure; the others estimate it, or need none")
     rule = _rule(options)
     columns = Columns(
         options.id_column, options.feature_columns if options.feature_columns else None, header=options.header

@@ -67,7 +67,7 @@ def sentence(problem: Exception) -> str | None:
         return _one_line(in_options(problem) if isinstance(problem, InputError) else problem.worded(option))
     if isinstance(problem, MemoryError) or (isinstance(problem, RuntimeError) and _MEMORY.search(str(problem))):
         return (
-            "the memory is too small for this; ask for less (--setting hidden=..., depth=...), or take a smaller graph"
+            "there is not enough memory for this; use less (--setting hidden=..., depth=...), or take a smaller graph"
         )
     if isinstance(problem, RuntimeError):
         return None

@@ -12,7 +12,7 @@ from torch import nn
 from unspool.cli.terminal import Terminal, echo
 from unspool.cli.train_options import model_named
 from unspool.models import registry
-from unspool.reproduce.presets import OFFICIAL, PAPER
+from unspool.reproduce import OFFICIAL, PAPER
 from unspool.settings import REQUIRED, schema_of
 from unspool.theory.printed_tables import DATASETS
 

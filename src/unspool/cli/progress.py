@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, Self, TypeVar
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unspool.cli.terminal import echo
@@ -17,22 +18,18 @@ from unspool.parallel import Event
 JSON_EVERY, LINE_EVERY = 1.0, 30.0
 
 
-class Screen:
-    """Shows events: a bar per seed on a terminal, a line now and then elsewhere, JSON lines, or nothing."""
+LiveT = TypeVar("LiveT", bound=Progress | Live)
+
+
+class LiveScreen(Generic[LiveT]):
+    """Something that moves on a terminal while a block runs, and elsewhere a line now and then."""
 
     def __init__(self, console: Console, as_json: bool) -> None:
         self.console, self.as_json = console, as_json
-        self._told = time.monotonic()
-        self._bars: dict[int, Any] = {}
-        self._live: Progress | None = None
-        if console.is_terminal and not console.quiet:
-            columns = (
-                TextColumn("seed {task.fields[seed]}"), BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[line]}"),
-                TimeRemainingColumn(),
-            )  # fmt: skip
-            self._live = Progress(*columns, console=console, transient=True, refresh_per_second=5)
+        self._reported_at = time.monotonic()
+        self._live: LiveT | None = None
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
         return self
@@ -42,6 +39,28 @@ class Screen:
     ) -> None:
         if self._live is not None:
             self._live.stop()
+
+    def _is_time(self) -> bool:
+        """Whether the next line is due; asked when there is something to say."""
+        moment = time.monotonic()
+        if moment - self._reported_at < (JSON_EVERY if self.as_json else LINE_EVERY):
+            return False
+        self._reported_at = moment
+        return True
+
+
+class Screen(LiveScreen[Progress]):
+    """Shows events: a bar per seed on a terminal, a line now and then elsewhere, JSON lines, or nothing."""
+
+    def __init__(self, console: Console, as_json: bool) -> None:
+        super().__init__(console, as_json)
+        self._bars: dict[int, Any] = {}
+        if console.is_terminal and not console.quiet:
+            columns = (
+                TextColumn("seed {task.fields[seed]}"), BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[line]}"),
+                TimeRemainingColumn(),
+            )  # fmt: skip
+            self._live = Progress(*columns, console=console, transient=True, refresh_per_second=5)
 
     def show(self, event: Event) -> None:
         """One event of a seed."""
@@ -66,10 +85,8 @@ class Screen:
         live.update(self._bars[event["seed"]], completed=event["epoch"], line=_line(event))
 
     def _now_and_then(self, event: Event) -> None:
-        moment = time.monotonic()
-        if moment - self._told < (JSON_EVERY if self.as_json else LINE_EVERY):
+        if not self._is_time():
             return
-        self._told = moment
         if self.as_json:
             echo(json.dumps({name: value for name, value in event.items() if name != "worker"}))
         elif not self.console.quiet:

@@ -7,9 +7,9 @@ from pathlib import Path
 from unspool import report as reports
 from unspool.cli.paths import check_folder
 from unspool.cli.terminal import echo
+from unspool.models import find_model
 from unspool.models.pretrained import CARD
-from unspool.models.registry import find_model
-from unspool.reproduce.report_page import write_report
+from unspool.reproduce import write_report
 
 
 def run(

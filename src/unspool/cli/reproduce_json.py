@@ -8,10 +8,11 @@ from typing import Any
 
 from unspool.cli.study.screen import echo
 from unspool.datasets.statistics import Row
+from unspool.reproduce import choose
 from unspool.reproduce.all_claims import all_claims
 from unspool.reproduce.claims import ClaimTest
 from unspool.reproduce.csv_rows import to_plain
-from unspool.reproduce.entries import BY, Entry, choose
+from unspool.reproduce.entries import BY, Entry
 from unspool.reproduce.interpretations import explain_misses
 from unspool.reproduce.networks import Network
 from unspool.reproduce.records import Results

@@ -20,7 +20,7 @@ from unspool.cli.show_blocks import Detail, show_blocks, show_sections
 from unspool.cli.study.open_study import console_for
 from unspool.cli.study.screen import StudyScreen, echo, span, teller
 from unspool.device import check_device
-from unspool.reproduce import results
+from unspool.reproduce import Budget, ExperimentRunner, RunOptions, Workspace, results, run_table2
 from unspool.reproduce.all_claims import all_claims
 from unspool.reproduce.attacked import run_attacked
 from unspool.reproduce.depth import run_depth
@@ -28,14 +28,13 @@ from unspool.reproduce.identity import run_identity
 from unspool.reproduce.interpretations import printed_records, run_interpretations
 from unspool.reproduce.networks import Network, read_networks, readable_networks, run_networks
 from unspool.reproduce.nonlinearity import run_nonlinearity
-from unspool.reproduce.options import Budget, RunOptions, Workspace, model_named
+from unspool.reproduce.options import model_named
 from unspool.reproduce.records import Results
 from unspool.reproduce.report_page import Findings, sections_of
 from unspool.reproduce.robust import run_robust
-from unspool.reproduce.runner import ExperimentRunner, Watching
+from unspool.reproduce.runner import Watching
 from unspool.reproduce.searches import run_grid, run_heterophily
 from unspool.reproduce.sections.overview import claims_blocks
-from unspool.reproduce.table2 import run_table2
 from unspool.train import Trial
 
 #: So many failures are printed.

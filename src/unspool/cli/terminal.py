@@ -1,4 +1,4 @@
-"""The one door to the terminal: what names and files contain is shown, never carried out."""
+"""The one way to the terminal: what names and files contain is shown, never carried out."""
 
 from __future__ import annotations
 

@@ -60,10 +60,10 @@ class TrainOptions:
         for pair in (*short, *self.settings):
             name, text = split_pair("--setting", pair)
             if name in found:
-                raise ValueError(f"--setting {pair}: {name} is said twice; say it once")
+                raise ValueError(f"--setting {pair}: {name} is given twice; give it once")
             if name in CONFIG and not schema.takes(name):
                 raise ValueError(
-                    f"--setting {pair}: {name} is of training, not of the model; write {option(name, text)}"
+                    f"--setting {pair}: {name} belongs to training, not to the model; write {option(name, text)}"
                 )
             found[name] = schema.of(name).parse(text)
         return found

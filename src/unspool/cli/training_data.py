@@ -34,7 +34,7 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     trained = facts.get("source") or _guessed_source(facts)
     if source.dataset is None and ":" in str(trained.get("dataset", "")) and not is_registered(trained["dataset"]):
         raise IncompatibleError(
-            f"the model was trained on {trained['dataset']}, which is not imported because a file says so; name it with --dataset"
+            f"the model was trained on {trained['dataset']}, which is not imported just because a file names it; name it with --dataset"
         )
     if source.dataset is not None or "dataset" in trained:
         split = trained.get("split") if source.split is None and source.dataset is None else source.split
@@ -61,7 +61,7 @@ def _files_of_training(
         held = ready = None
     if held is None or ready is None or known not in (held.hash, ready.hash):
         raise ValueError(
-            f"{', '.join(files_of(trained))}: not what the model was trained on, or not to be read; give the data with --edges and "
+            f"{', '.join(files_of(trained))}: not what the model was trained on, or not readable; give the data with --edges and "
             "--features to use them as they are"
         )
     if source.split is None:

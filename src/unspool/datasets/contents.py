@@ -15,7 +15,7 @@ import torch
 from unspool.datasets.arrays import Array, Damaged, load_arrays
 from unspool.datasets.components import sorted_edges
 from unspool.datasets.dataset import Dataset
-from unspool.datasets.features import check_finite, identity, pack, to_numpy
+from unspool.datasets.features import as_features, check_finite, identity, to_numpy
 from unspool.datasets.fingerprint import fingerprint
 from unspool.files import write_whole
 
@@ -53,7 +53,7 @@ class Contents:
             features = identity(self.labels.size)
             notes = (*notes, "no features: every node has one of its own")
         else:
-            features = pack(self.features)
+            features = as_features(self.features)
         return Dataset(
             name=self.title,
             edge_index=torch.from_numpy(edges),
@@ -145,7 +145,7 @@ def _dataset(arrays: dict[str, Array], meta: dict[str, Any]) -> Dataset:
     return Dataset(
         name=meta["name"],
         edge_index=torch.from_numpy(arrays["edges"].astype(np.int64)),
-        features=pack(features),
+        features=as_features(features),
         labels=torch.from_numpy(arrays["labels"].astype(np.int64)),
         classes=tuple(meta["classes"]),
         notes=tuple(meta["notes"]),

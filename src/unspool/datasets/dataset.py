@@ -17,7 +17,7 @@ from unspool.datasets.fingerprint import fingerprint
 from unspool.datasets.split import PARTS, Split
 from unspool.datasets.statistics import Statistics, measure
 from unspool.graph import Graph
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 
 
 @dataclass(frozen=True, eq=False, repr=False)

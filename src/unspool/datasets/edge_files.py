@@ -30,6 +30,7 @@ class EdgeFile:
         attributes: what the file says about each of those nodes.
         bare: whether the first line was read as an edge though it may be a header.
         heads: the first line, where it was read as a header and may be an edge.
+        file: the name of the file, where it is a table.
         undirected: whether the file calls its graph undirected.
     """
 
@@ -41,6 +42,7 @@ class EdgeFile:
     attributes: Sequence[Mapping[str, str]] = field(default_factory=tuple[Mapping[str, str], ...])
     bare: bool = False
     heads: tuple[str, ...] = ()
+    file: str = ""
     undirected: bool = False
 
 
@@ -62,7 +64,7 @@ def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:
 
         return read_graphml(path)
     raise ValueError(
-        f"{path}: edges ending in {kind if kind else 'nothing'!r} are of no known format; "
+        f"{path}: edges ending in {kind if kind else 'nothing'!r} are not supported; "
         "use .csv, .tsv, .txt, .parquet, .npz, .npy or .graphml"
     )
 
@@ -76,7 +78,7 @@ def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
     guessed = table.header is not None and columns is None and first and (weight is None or is_number(first[weight]))
     return EdgeFile(
         _ends(table, source), _ends(table, target), weights, table.where, bare=table.header is None,
-        heads=(first[source], first[target]) if guessed else (),
+        heads=(first[source], first[target]) if guessed else (), file=table.path.name,
     )  # fmt: skip
 
 
@@ -125,7 +127,7 @@ def _check_counting(table: Table, first: tuple[str, ...]) -> None:
     if first == ("0", "1", "2") or (first == ("0", "1") and table.rows > 1 and not any(e.isdecimal() for e in ends)):
         weight = "; if it is an edge, write its weight as 2.0" if len(first) == 3 else ""
         raise ValueError(
-            f"{table.where(0)}: {', '.join(first)} may be the names of the columns, which pandas counts so: call them source, target "
+            f"{table.where(0)}: {', '.join(first)} may be the names of the columns, as pandas numbers them: call them source, target "
             f"and weight{weight}"
         )
 
@@ -133,7 +135,9 @@ def _check_counting(table: Table, first: tuple[str, ...]) -> None:
 def _ends(table: Table, column: int) -> list[str]:
     names = table.texts(column)
     if "" in names:
-        raise ValueError(f"{table.where(names.index(''))}, {table.label(column)}: the node is missing; mend the line")
+        raise ValueError(
+            f"{table.where(names.index(''))}, {table.label(column)}: the node is missing; correct the line"
+        )
     return names
 
 
@@ -152,7 +156,7 @@ def _from_arrays(path: Path) -> EdgeFile:
     try:
         arrays = load_arrays(path)
     except Damaged as problem:
-        raise ValueError(f"{path} is damaged or no numpy file ({problem}); make it again") from None
+        raise ValueError(f"{path} is damaged or not a numpy file ({problem}); make it again") from None
     arrays = {"edge_index": arrays[""]} if "" in arrays else arrays
     if {"indices", "indptr", "shape"} <= set(arrays) or {"row", "col", "shape"} <= set(arrays):
         return _from_matrix(path, arrays)

@@ -10,8 +10,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from unspool.ops.features import SparseFeatures
-from unspool.ops.operator import Csr, Operator
+from unspool.ops import Operator, SparseFeatures
+from unspool.ops.operator import Csr
 
 #: Features with at most this share of non-zeros are kept sparse.
 SPARSE_BELOW = 0.2
@@ -22,14 +22,14 @@ Features = Tensor | SparseFeatures
 Array = np.ndarray[Any, Any]
 
 
-def pack(matrix: Any) -> Features:
+def as_features(matrix: Any) -> Features:
     """A SciPy matrix or an array as float32 features: sparse if at most a fifth of the entries are not zero.
 
     Example:
         >>> import numpy as np
-        >>> pack(np.eye(10))
+        >>> as_features(np.eye(10))
         SparseFeatures(nodes=10, features=10, entries=10, float32, cpu)
-        >>> pack(np.ones((2, 2)))
+        >>> as_features(np.ones((2, 2)))
         tensor([[1., 1.],
                 [1., 1.]])
     """
@@ -54,7 +54,7 @@ def sparse(matrix: Any) -> SparseFeatures:
 
 
 def to_numpy(features: Features) -> Any:
-    """Back to what :func:`pack` reads: a SciPy ``csr_array`` or an array, on the CPU."""
+    """Back to what :func:`as_features` reads: a SciPy ``csr_array`` or an array, on the CPU."""
     if isinstance(features, SparseFeatures):
         return features.operator.to_scipy()
     return features.detach().cpu().numpy()
@@ -122,11 +122,11 @@ def read_features(given: Any, names: Sequence[Any] | None = None) -> Features:
     if not scipy.sparse.issparse(matrix):
         matrix = np.asarray(matrix)
         if matrix.dtype.kind not in "fiub":
-            raise TypeError(f"features hold {matrix.dtype}: expected numbers; encode text before")
+            raise TypeError(f"features hold {matrix.dtype}: expected numbers; encode text first")
     if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
         raise ValueError(f"features of shape {tuple(matrix.shape)}: expected (nodes, features), at least one of each")
     check_finite(matrix, names)
-    return pack(matrix)
+    return as_features(matrix)
 
 
 def check_finite(matrix: Any, names: Sequence[Any] | None = None, largest: float = LARGEST) -> None:

@@ -81,7 +81,7 @@ def from_files(
         raise InputError(
             "split_column",
             split_column,
-            "labels or numbers beside it",
+            "labels or numbers as well",
             f"name them with {mention('labels')} or {mention('label_column')}",
         )
     if label_column is not None and target_columns:
@@ -173,7 +173,7 @@ def _check_heads(held: EdgeFile, place: dict[str, int]) -> None:
         pairs = (("source", "target"), ("src", "dst"), ("from", "to"), ("source_id", "target_id"))
         free = next((pair for pair in pairs if not place.keys() & set(pair)), ("citing", "cited"))
         raise ValueError(
-            f"{held.where(0).split(', ')[0]}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a "
+            f"{held.file}: the first line, {', '.join(held.heads)}, may be the names of the columns or an edge, for a "
             f"node is called {node!r}; write {','.join(free)} above it if it is an edge, in its place if not"
         )
 
@@ -189,7 +189,7 @@ def _check_first_line(held: EdgeFile, x: Features | None, y: Labels | None, colu
         what = "node '0'" if part.ids is not None else f"node {table.rows - 1}, which would be the last,"
         raise DataError(
             table.where(0),
-            f"{', '.join(table.first()[:4])} may be the names of the columns (pandas counts them so) or the first node, and {what} has no edge",
+            f"{', '.join(table.first()[:4])} may be the names of the columns (pandas numbers them like this) or the first node, and {what} has no edge",
             f"say which with {mention('header')}",
         )
 

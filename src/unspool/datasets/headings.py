@@ -33,7 +33,7 @@ def headed(path: Path, named: Sequence[str | None], labels: bool = False, header
     known = [c for c, cell in enumerate(first) if cell.lower() in (*IDS, *LABELS, "split")]
     if not known and (labels or all(map(is_number, first))):
         if may_count(table, labels):
-            raise _unclear(table, " (pandas counts them so)")
+            raise _unclear(table, " (pandas numbers them like this)")
         return table
     if _may_be_data(table, known):
         raise _unclear(table)
@@ -113,10 +113,8 @@ def unique_names(table: Table, column: int) -> list[str]:
     seen: dict[str, int] = {}
     for row, node in enumerate(names):
         if not node:
-            raise ValueError(f"{table.where(row)}, {table.label(column)}: the node's id is missing; mend the line")
+            raise ValueError(f"{table.where(row)}, {table.label(column)}: the node's id is missing; correct the line")
         if node in seen:
-            raise ValueError(
-                f"{table.where(row)}: node {node!r} stands in {table.where(seen[node]).split(', ')[-1]} already; keep one"
-            )
+            raise ValueError(f"{table.where(row)}: node {node!r} is in {table.line(seen[node])} already; keep one")
         seen[node] = row
     return names

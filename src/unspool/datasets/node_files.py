@@ -75,7 +75,7 @@ def read_features(path: Path, columns: Columns, answers: bool) -> Features:
         return Features(_matrix(path), None, path)
     if kind not in TEXT and kind not in PARQUET:
         raise ValueError(
-            f"{path}: features ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet, .npy or .npz"
+            f"{path}: features ending in {kind if kind else 'nothing'!r} are not supported; use .csv, .tsv, .txt, .parquet, .npy or .npz"
         )
     skip = columns.answers if answers else []
     table = headed(path, (columns.id, *skip, *(columns.features or ())), header=columns.header)
@@ -93,7 +93,7 @@ def read_features(path: Path, columns: Columns, answers: bool) -> Features:
         chosen = [c for c in range(len(table.columns)) if c not in left and c != named_by]
     if not chosen:
         raise DataError(
-            f"{path}", "it has no column of features beside the ids", f"add one, or leave {mention('features')} out"
+            f"{path}", "it has no column of features next to the ids", f"add one, or leave {mention('features')} out"
         )
     matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
     named = None if table.header is None else tuple(table.header[column] for column in chosen)
@@ -175,7 +175,7 @@ def read_labels(path: Path, columns: Columns) -> Labels:
         return Labels(numbers, classes, None, None, path, notes=blank_notes(texts))
     if kind not in TEXT and kind not in PARQUET:
         raise ValueError(
-            f"{path}: labels ending in {kind if kind else 'nothing'!r} are of no known format; use .csv, .tsv, .txt, .parquet or .npy"
+            f"{path}: labels ending in {kind if kind else 'nothing'!r} are not supported; use .csv, .tsv, .txt, .parquet or .npy"
         )
     named = (columns.id, columns.label, columns.split)
     return labels_of(headed(path, named, labels=True, header=columns.header), columns)

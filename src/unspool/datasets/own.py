@@ -237,7 +237,7 @@ def _with_split(made: Dataset, split: Splitting) -> Dataset:
             examples = "one example" if count == 1 else "two examples"
             raise ValueError(
                 f"class {made.classes[number]!r} has only {examples}, so train, valid and test cannot each have one; "
-                "merge it with another class, take its labels away, or pass a split of your own"
+                "merge it with another class, remove its labels, or pass a split of your own"
             )
     return made.with_split(lambda dataset: splits.random(dataset.labels, seed=0))
 
@@ -248,7 +248,7 @@ def _names(names: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
     seen: dict[Hashable, int] = {}
     for row, node in enumerate(names):
         if node in seen:
-            raise ValueError(f"the node name {node!r} stands in rows {seen[node]} and {row}; every node needs its own")
+            raise ValueError(f"the node name {node!r} is in rows {seen[node]} and {row}; every node needs its own")
         seen[node] = row
     return tuple(names)
 

@@ -5,7 +5,6 @@ A name that a *person* gives is imported. One that a *file* brings along is not,
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
@@ -13,6 +12,7 @@ from typing import Any
 
 from unspool.datasets.dataset import Dataset
 from unspool.errors import InputError
+from unspool.importing import import_named
 
 #: The group of entry points in which packages register their data sets.
 GROUP = "unspool.datasets"
@@ -46,7 +46,9 @@ def is_registered(name: str) -> bool:
 def load_foreign(name: str) -> Dataset:
     """Call the function that a name leads to: ``package.module:function`` or a registered name."""
     entry = registered().get(name.lower())
-    make: Callable[[], Any] = entry.load() if entry is not None else _imported(name)
+    make: Callable[[], Any] = (
+        entry.load() if entry is not None else import_named(name, "dataset", "package.module:function")
+    )
     if not callable(make):
         raise InputError("dataset", name, "a function that gives an unspool.datasets.Dataset")
     if not _needs_nothing(make):
@@ -69,24 +71,3 @@ def _needs_nothing(make: Callable[..., Any]) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _imported(name: str) -> Any:
-    module, _, path = name.partition(":")
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise InputError("dataset", name, "package.module:function, with the name of a module before the colon")
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as problem:
-        if problem.name is not None and not f"{module}.".startswith(f"{problem.name}."):
-            raise  # something that the module itself imports
-        raise InputError(
-            "dataset", name, "package.module:function of something that can be imported",
-            f"there is no module {problem.name} here or among the installed packages",
-        ) from None  # fmt: skip
-    try:
-        for part in path.split("."):
-            found = getattr(found, part)
-    except AttributeError:
-        raise InputError("dataset", name, f"package.module:function, and {module} has no {path}") from None
-    return found

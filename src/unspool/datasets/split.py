@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,14 @@ from torch import Tensor
 from unspool.datasets.fingerprint import fingerprint
 
 PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class DrawRule:
+    """How a split was drawn, so that another seed can draw it again: a kind that ``splits.by_name`` knows, and its sizes."""
+
+    kind: str
+    sizes: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +36,7 @@ class Split:
         nodes: how many nodes the graph has.
         name: where the split comes from.
         seed: of the generator that drew it, where one did.
+        rule: how it did; none for splits that are not to be drawn again.
 
     Example:
         >>> split = Split(train=[0, 3], valid=[1], test=[4, 2], nodes=6)
@@ -45,6 +54,7 @@ class Split:
     nodes: int
     name: str = "own"
     seed: int | None = None
+    rule: DrawRule | None = None
 
     def __post_init__(self) -> None:
         for part in PARTS:
@@ -115,9 +125,7 @@ class Split:
 
     def to(self, device: torch.device | str) -> Split:
         """The same split with its ids on another device."""
-        return Split(
-            self.train.to(device), self.valid.to(device), self.test.to(device), self.nodes, self.name, self.seed
-        )
+        return replace(self, **{part: getattr(self, part).to(device) for part in PARTS})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Split) and self.hash == other.hash

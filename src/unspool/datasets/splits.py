@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.datasets.split import Split
+from unspool.datasets.split import DrawRule, Split
 from unspool.errors import InputError
 from unspool.text import plain_number
 
@@ -112,7 +112,7 @@ def per_class(labels: Tensor, train: int = 20, valid: int = 30, seed: int = 0) -
     members = _members(labels)
     _check_counts(members, train, valid)
     drawn = _shuffled(members, seed)
-    return _parts(drawn, train, valid, labels.numel(), f"per-class {train}/{valid}", seed)
+    return _parts(drawn, train, valid, labels.numel(), "per-class", seed)
 
 
 def legacy_per_class(dataset: Dataset, train: int = 20, valid: int = 30, seed: int = 0) -> Split:
@@ -140,7 +140,7 @@ def legacy_per_class(dataset: Dataset, train: int = 20, valid: int = 30, seed: i
     members = _members(labels)
     _check_counts(members, train, valid)
     drawn = _shuffled(members, seed)  # the fault, on purpose: positions in `inside` are never turned back into ids
-    return _parts(drawn, train, valid, dataset.nodes, f"legacy per-class {train}/{valid}", seed)
+    return _parts(drawn, train, valid, dataset.nodes, "legacy", seed)
 
 
 def random(labels: Tensor, ratios: Sequence[float] = (0.6, 0.2, 0.2), seed: int = 0) -> Split:
@@ -170,7 +170,8 @@ def random(labels: Tensor, ratios: Sequence[float] = (0.6, 0.2, 0.2), seed: int 
         for part, ids_of_part in zip(parts, ids.split(_sizes(ids.numel(), shares)), strict=False):
             part.append(ids_of_part)
     name = "random " + "/".join(f"{share:g}" for share in shares)
-    return Split(*(torch.cat(part) for part in parts), nodes=labels.numel(), name=name, seed=seed)
+    rule = DrawRule("random", shares)
+    return Split(*(torch.cat(part) for part in parts), nodes=labels.numel(), name=name, seed=seed, rule=rule)
 
 
 def by_name(dataset: Dataset, text: str, seed: int = 0) -> Split:
@@ -188,11 +189,7 @@ def by_name(dataset: Dataset, text: str, seed: int = 0) -> Split:
         numbers = [float(plain_number(size)) for size in sizes.split("/")] if sizes else []
     except ValueError:
         numbers = [math.nan]
-    drawers: dict[str, Callable[..., Split]] = {
-        "per-class": lambda *n: per_class(dataset.strata, *map(int, n), seed=seed),
-        "legacy": lambda *n: legacy_per_class(dataset, *map(int, n), seed=seed),
-        "random": lambda *n: random(dataset.strata, n if n else (0.6, 0.2, 0.2), seed=seed),
-    }
+    drawers = _drawers(dataset, seed)
     many = (0, 3) if kind == "random" else (0, 2)
     if kind in drawers and len(numbers) in many and all(map(math.isfinite, numbers)):
         if kind != "random" and not all(number.is_integer() and number >= 1 for number in numbers):
@@ -227,15 +224,22 @@ def repetition(dataset: Dataset, number: int) -> Split:
     split = dataset.split
     if split is None:
         raise ValueError(f"{dataset.name} has no split to repeat; give it one with data.with_split(...)")
-    kind, _, sizes = split.name.partition(" ")
-    sizes = sizes.rpartition(" ")[2]  # "legacy per-class 20/30"
-    if split.seed is not None and kind in ("per-class", "legacy", "random") and "restricted" not in split.name:
-        return by_name(dataset, f"{kind}:{sizes}" if sizes else kind, seed=split.seed + number)
+    if split.rule is not None and split.seed is not None:
+        return _drawers(dataset, split.seed + number)[split.rule.kind](*split.rule.sizes)
     stem, _, place = split.name.rpartition("-")
     if place.isdecimal() and split.name in dataset.recorded:
         many = sum(name.rpartition("-")[0] == stem for name in dataset.recorded)
         return recorded(dataset, f"{stem}-{(int(place) + number) % many}")
     return split
+
+
+def _drawers(dataset: Dataset, seed: int) -> dict[str, Callable[..., Split]]:
+    """What draws a split of each kind, given its sizes."""
+    return {
+        "per-class": lambda *n: per_class(dataset.strata, *map(int, n), seed=seed),
+        "legacy": lambda *n: legacy_per_class(dataset, *map(int, n), seed=seed),
+        "random": lambda *n: random(dataset.strata, n if n else (0.6, 0.2, 0.2), seed=seed),
+    }
 
 
 def _members(labels: Tensor) -> dict[int, Tensor]:
@@ -268,9 +272,11 @@ def _check_counts(members: dict[int, Tensor], train: int, valid: int) -> None:
             )
 
 
-def _parts(drawn: dict[int, Tensor], train: int, valid: int, nodes: int, name: str, seed: int) -> Split:
+def _parts(drawn: dict[int, Tensor], train: int, valid: int, nodes: int, kind: str, seed: int) -> Split:
     cuts = [ids.tensor_split([train, train + valid]) for ids in drawn.values()]
-    return Split(*(torch.cat(part) for part in zip(*cuts, strict=True)), nodes=nodes, name=name, seed=seed)
+    parts = (torch.cat(part) for part in zip(*cuts, strict=True))
+    name = f"{'legacy per-class' if kind == 'legacy' else kind} {train}/{valid}"
+    return Split(*parts, nodes=nodes, name=name, seed=seed, rule=DrawRule(kind, (train, valid)))
 
 
 def _sizes(count: int, shares: tuple[float, ...]) -> list[int]:

@@ -41,7 +41,11 @@ class Table:
 
     def where(self, row: int) -> str:
         """The file and the line (or row) for a message."""
-        return f"{self.path.name}, {f'row {row}' if self.lines is None else f'line {self.lines[row]}'}"
+        return f"{self.path.name}, {self.line(row)}"
+
+    def line(self, row: int) -> str:
+        """The same without the file."""
+        return f"row {row}" if self.lines is None else f"line {self.lines[row]}"
 
     def label(self, column: int) -> str:
         """The name of a column for a message."""
@@ -127,7 +131,7 @@ def read_table(path: Path, comments: bool = False) -> Table:
     for row, line in zip(rows, lines, strict=True):
         if len(row) != width:
             raise ValueError(
-                f"{path.name}, line {line}: {len(row)} columns, but line {lines[0]} has {width}; mend the line"
+                f"{path.name}, line {line}: {len(row)} columns, but line {lines[0]} has {width}; correct the line"
             )
     return Table(path, None, tuple(zip(*rows, strict=True)), tuple(lines))
 
@@ -183,7 +187,7 @@ def _parquet(path: Path) -> Table:
     except TooLarge:
         raise
     except Exception as problem:
-        raise ValueError(f"{path} is damaged or no Parquet file ({type(problem).__name__}); make it again") from None
+        raise ValueError(f"{path} is damaged or not a Parquet file ({type(problem).__name__}); make it again") from None
     if held.num_rows == 0 or held.num_columns == 0:
         raise ValueError(f"{path} is empty; is it complete?")
     header = tuple(str(name) for name in held.column_names)

@@ -54,7 +54,7 @@ def _parsed(path: Path, text: str, separator: str | None) -> Iterator[Line]:
             number = reader.line_num
             yield number, row
     except csv.Error as problem:
-        raise ValueError(f"{path.name}, line {number + 1}: {problem}; mend the line") from None
+        raise ValueError(f"{path.name}, line {number + 1}: {problem}; correct the line") from None
 
 
 def _with_blanks(rows: list[Line]) -> list[Line]:
@@ -95,9 +95,9 @@ def _check_marks(path: Path, rows: list[Line], comments: bool) -> None:
         if i > 0 and row[0].lstrip()[1:2].isalpha():
             continue
         if not comments:
-            way = "tables of nodes have no comments; drop the line, or the # where it is none"
+            way = "tables of nodes have no comments; drop the line, or the # if it is not a comment"
         elif i == 0:
             way = "write a space after it if the line is a comment, or give the file a header (source, target) if it is an edge"
         else:
-            way = "comments stand at the top alone; drop the line, or the # where it is none"
+            way = "comments are allowed at the top only; drop the line, or the # if it is not a comment"
         raise ValueError(f"{path.name}, line {number} begins with #: {way}")

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unspool.graph import Graph
-from unspool.graph.spectrum import frequencies_and_modes
-from unspool.ops.lanczos import Lanczos
+from unspool.graph import Graph, frequencies_and_modes
+from unspool.ops import Lanczos
 from unspool.ops.spmm import spmm
 
 #: Up to this many nodes eigenvalues are computed exactly; above, by Lanczos quadrature with random signs.
@@ -40,18 +39,20 @@ class Content:
     count: Tensor
 
     @staticmethod
-    def of(x: Tensor, graph: Graph, probes: int = 32, steps: int = 80, seed: int = 0, apart: bool = False) -> Content:
+    def of(
+        x: Tensor, graph: Graph, probes: int = 32, steps: int = 80, seed: int = 0, by_channel: bool = False
+    ) -> Content:
         """Look at a float64 signal on a float64 graph: exactly if it is small, with random probes if it is large."""
         if graph.nodes <= LARGEST_EXACT:
             value, vector = frequencies_and_modes(graph)
             value = value.clamp_min(0)
             energy = (vector.T @ x).square().T
-            energy = energy if apart else energy.sum(0, keepdim=True)
+            energy = energy if by_channel else energy.sum(0, keepdim=True)
             return Content(value.expand_as(energy), energy, value, torch.ones_like(value))
         sign = random_signs(graph.nodes, probes, seed)
         frequency, energy = _quadrature(graph, x, steps)
         mode, count = _quadrature(graph, sign, steps)
-        if not apart:
+        if not by_channel:
             frequency, energy = frequency.reshape(1, -1), energy.reshape(1, -1)
         return Content(frequency, energy, mode.flatten(), count.flatten() / probes)
 

@@ -24,8 +24,8 @@ class Covariance:
         basis: the principal channels as columns, orthonormal; None where they are the channels themselves.
 
     Example:
-        >>> noise = Covariance.read([[2.0, 1.0], [1.0, 2.0]], 2)
-        >>> noise.variance, round(noise.level, 4)
+        >>> covariance = Covariance.read([[2.0, 1.0], [1.0, 2.0]], 2)
+        >>> covariance.variance, round(covariance.level, 4)
         (tensor([1., 3.], dtype=torch.float64), 1.4142)
     """
 
@@ -33,33 +33,33 @@ class Covariance:
     basis: Tensor | None
 
     @staticmethod
-    def read(noise: Any, channels: int) -> Covariance:
+    def read(covariance: Any, channels: int) -> Covariance:
         """From one variance per channel or a covariance matrix, checked."""
-        found = _numbers(noise)
-        if found.ndim == 0:
+        numbers = _numbers(covariance)
+        if numbers.ndim == 0:
             raise ValueError(
-                f"noise={noise!r} is a single number: give one variance per channel or a covariance matrix here, and a level for "
+                f"noise_covariance={covariance!r} is a single number: give one variance per channel or a covariance matrix here, and a level for "
                 "all channels as SURE(noise=...)"
             )
-        if found.shape not in ((channels,), (channels, channels)):
+        if numbers.shape not in ((channels,), (channels, channels)):
             raise ValueError(
-                f"noise has shape {tuple(found.shape)}, but the signal has {channels} channels: give one variance for each, or "
+                f"noise_covariance has shape {tuple(numbers.shape)}, but the signal has {channels} channels: give one variance for each, or "
                 "their covariance matrix"
             )
-        if not bool(torch.isfinite(found).all()):
-            raise ValueError("noise holds numbers that are not finite: variances and covariances are finite")
-        if found.ndim == 1:
-            if not bool((found > 0).all()):
-                raise ValueError(f"noise has the variance {float(found.min()):g}: variances are positive")
-            return Covariance(found, None)
-        if not torch.allclose(found, found.T, rtol=1e-8, atol=1e-10 * float(found.abs().max())):
+        if not bool(torch.isfinite(numbers).all()):
+            raise ValueError("noise_covariance holds numbers that are not finite: variances and covariances are finite")
+        if numbers.ndim == 1:
+            if not bool((numbers > 0).all()):
+                raise ValueError(f"noise_covariance has the variance {float(numbers.min()):g}: variances are positive")
+            return Covariance(numbers, None)
+        if not torch.allclose(numbers, numbers.T, rtol=1e-8, atol=1e-10 * float(numbers.abs().max())):
             raise ValueError(
-                "noise is a matrix that is not symmetric: a covariance is; give one variance per channel, or Σ"
+                "noise_covariance is a matrix that is not symmetric: a covariance is; give one variance per channel, or Σ"
             )
-        variance, basis = torch.linalg.eigh((found + found.T) / 2)
+        variance, basis = torch.linalg.eigh((numbers + numbers.T) / 2)
         if not float(variance[0]) > 1e-12 * float(variance[-1]):
             raise ValueError(
-                f"noise is a matrix with the eigenvalue {float(variance[0]):.2g}, and a covariance with an inverse is positive definite; "
+                f"noise_covariance is a matrix with the eigenvalue {float(variance[0]):.2g}, and a covariance with an inverse is positive definite; "
                 "add a small multiple of the identity"
             )
         return Covariance(variance, basis)
@@ -82,18 +82,21 @@ class Covariance:
         metric = self.basis / self.relative @ self.basis.T
         return (metric + metric.T) / 2
 
-    def apart(self, x: Tensor) -> Tensor:
+    def to_principal(self, x: Tensor) -> Tensor:
         """A signal in principal channels."""
         return x if self.basis is None else x @ self.basis.to(x)
 
-    def together(self, x: Tensor) -> Tensor:
+    def from_principal(self, x: Tensor) -> Tensor:
         """A signal in principal channels, back in its own."""
         return x if self.basis is None else x @ self.basis.T.to(x)
 
 
-def _numbers(noise: Any) -> Tensor:
+def _numbers(covariance: Any) -> Tensor:
     try:
-        found = noise.detach().cpu() if isinstance(noise, Tensor) else torch.tensor(np.asarray(noise, dtype=float))
-        return found.to(torch.float64)
+        if isinstance(covariance, Tensor):
+            return covariance.detach().cpu().to(torch.float64)
+        return torch.tensor(np.asarray(covariance, dtype=float)).to(torch.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"noise={noise!r}: expected one variance per channel, or their covariance matrix") from None
+        raise ValueError(
+            f"noise_covariance={covariance!r}: expected one variance per channel, or their covariance matrix"
+        ) from None

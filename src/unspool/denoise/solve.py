@@ -15,7 +15,7 @@ from unspool.denoise.weight import SURE, Choice, Criterion
 from unspool.errors import InputError
 from unspool.graph import Graph, check_input
 from unspool.objective import Fidelity, Fixed, Objective, Smoothness
-from unspool.ops.convergence import SolveReport
+from unspool.ops import SolveReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +35,14 @@ class Denoised:
     report: SolveReport
 
 
-def denoise(x: Tensor, graph: Graph, weight: Any = None, noise: Any = None) -> Denoised:
+def denoise(x: Tensor, graph: Graph, weight: Any = None, noise_covariance: Any = None) -> Denoised:
     r"""Solve :math:`\min_H \alpha\lVert H-X\rVert_T^2 + (1-\alpha)\lVert BH\rVert^2` exactly.
 
     Args:
         x: signals, shape (nodes, channels); all channels share one weight.
         graph: an undirected graph.
         weight: α in (0, 1], or a rule that chooses it: :class:`SURE` (when omitted) or :class:`GCV`.
-        noise: the covariance Σ of the noise over channels, as one variance per channel or a matrix. T is its inverse times
+        noise_covariance: Σ, of the noise over channels, as one variance per channel or a matrix. T is its inverse times
             the mean variance; the identity when omitted.
 
     Example:
@@ -51,37 +51,37 @@ def denoise(x: Tensor, graph: Graph, weight: Any = None, noise: Any = None) -> D
         >>> print(denoise(x, us.graph.ring(4), weight=0.5).objective)
         0.5 ‖H − X‖²  +  0.5 ‖B H‖²
         >>> two = torch.cat([x, x], dim=1)
-        >>> print(denoise(two, us.graph.ring(4), weight=0.5, noise=[1.0, 0.1]).objective)
+        >>> print(denoise(two, us.graph.ring(4), weight=0.5, noise_covariance=[1.0, 0.1]).objective)
         0.5 ‖H − X‖²_σ²Σ⁻¹  +  0.5 ‖B H‖²
     """
     check_input(x, graph)
-    known = None if noise is None else Covariance.read(noise, x.shape[-1])
+    known = None if noise_covariance is None else Covariance.read(noise_covariance, x.shape[-1])
     choice = choose(x, graph, weight, known)
     found = solve(x, graph, choice.weight, known)
     return Denoised(found.h, choice, problem(choice.weight, known), found.report)
 
 
-def choose(x: Tensor, graph: Graph, weight: Any = None, noise: Covariance | None = None) -> Choice:
+def choose(x: Tensor, graph: Graph, weight: Any = None, covariance: Covariance | None = None) -> Choice:
     """The weight of a signal: as given, or by a rule."""
     rule = SURE() if weight is None else weight
     if isinstance(rule, Criterion):
-        return rule.choose(x.reshape(graph.nodes, -1), graph, noise)
+        return rule.choose(x.reshape(graph.nodes, -1), graph, covariance)
     if not (isinstance(rule, numbers.Real) and 0 < float(rule) <= 1):
         raise InputError("weight", rule, "a number in (0, 1], or a rule such as SURE() or GCV()")
     return Choice(float(rule))
 
 
-def problem(weight: float, noise: Covariance | None = None) -> Objective:
+def problem(weight: float, covariance: Covariance | None = None) -> Objective:
     """α‖H − X‖²_T + (1 − α)‖BH‖², with T = σ²Σ⁻¹ for noise of covariance Σ."""
-    if noise is None:
+    if covariance is None:
         return Fidelity(weight) + Smoothness(1 - weight)
-    return Fidelity(weight, metric=Fixed(noise.metric, "σ²Σ⁻¹")) + Smoothness(1 - weight)
+    return Fidelity(weight, metric=Fixed(covariance.metric, "σ²Σ⁻¹")) + Smoothness(1 - weight)
 
 
-def solve(x: Tensor, graph: Graph, weight: float, noise: Covariance | None = None) -> Solution:
+def solve(x: Tensor, graph: Graph, weight: float, covariance: Covariance | None = None) -> Solution:
     """The minimiser of :func:`problem`; in the principal channels of the noise, where each is solved alone."""
-    if noise is None:
+    if covariance is None:
         return find_minimiser(problem(weight), x, graph)
-    apart = problem(weight, Covariance(noise.variance, None))
-    found = find_minimiser(apart, noise.apart(x), graph)
-    return Solution(noise.together(found.h), found.report)
+    by_channel = problem(weight, Covariance(covariance.variance, None))
+    found = find_minimiser(by_channel, covariance.to_principal(x), graph)
+    return Solution(covariance.from_principal(found.h), found.report)

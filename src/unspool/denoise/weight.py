@@ -56,11 +56,11 @@ class Criterion(ABC):
     def noise_before(self, x: Tensor, graph: Graph) -> float:
         """The noise level that the score uses, NaN if it uses none."""
 
-    def noise_known(self, noise: Covariance) -> float:
+    def noise_known(self, covariance: Covariance) -> float:
         """The noise level that the score uses, NaN if it uses none, where the covariance is known."""
-        return noise.level
+        return covariance.level
 
-    def choose(self, x: Tensor, graph: Graph, noise: Covariance | None = None) -> Choice:
+    def choose(self, x: Tensor, graph: Graph, covariance: Covariance | None = None) -> Choice:
         """Score the candidates on a signal of shape (nodes, features), whose noise has the given covariance over features."""
         exact = graph.to(device="cpu", dtype=torch.float64)
         if graph.edges == 0:
@@ -69,8 +69,8 @@ class Criterion(ABC):
             )
         x = x.detach().cpu().double()
         weight = self._weights(exact)
-        residual, trace = self._look(x, exact, weight, noise)
-        level = self.noise_before(x, exact) if noise is None else self.noise_known(noise)
+        residual, trace = self._look(x, exact, weight, covariance)
+        level = self.noise_before(x, exact) if covariance is None else self.noise_known(covariance)
         score = self.score(residual, trace, x.numel(), graph.nodes, level)
         best = int(score.argmin())
         if math.isnan(level):
@@ -78,16 +78,16 @@ class Criterion(ABC):
             level = math.sqrt(float(residual[best]) / left) if left > 0 else 0.0
         return Choice(float(weight[best]), torch.stack([weight, score], dim=1).numpy(), level)
 
-    def _look(self, x: Tensor, graph: Graph, weight: Tensor, noise: Covariance | None) -> tuple[Tensor, Tensor]:
+    def _look(self, x: Tensor, graph: Graph, weight: Tensor, covariance: Covariance | None) -> tuple[Tensor, Tensor]:
         """Residual and trace of every candidate; with a covariance, sums over principal channels with weights of their own."""
-        if noise is None:
+        if covariance is None:
             content = Content.of(x, graph, self.probes, self.steps, self.seed)
             return content.residual(weight), content.trace(weight)
-        content = Content.of(noise.apart(x), graph, self.probes, self.steps, self.seed, apart=True)
-        trusted = weight[:, None] / noise.relative
+        content = Content.of(covariance.to_principal(x), graph, self.probes, self.steps, self.seed, by_channel=True)
+        trusted = weight[:, None] / covariance.relative
         own = trusted / (trusted + 1 - weight[:, None])
         # Freedom counts by the variance that it lets through: E‖X − SX‖² = bias² + Σ_c σ_c² tr (I − S_c)².
-        return content.residual(own).sum(1), (content.trace(own) * noise.relative).mean(1)
+        return content.residual(own).sum(1), (content.trace(own) * covariance.relative).mean(1)
 
     def _weights(self, graph: Graph) -> Tensor:
         if self.candidates is None:
@@ -131,7 +131,7 @@ class GCV(Criterion):
         """NaN: needs none."""
         return math.nan
 
-    def noise_known(self, noise: Covariance) -> float:
+    def noise_known(self, covariance: Covariance) -> float:
         """NaN: needs none."""
         return math.nan
 
@@ -176,13 +176,13 @@ class SURE(Criterion):
             raise ValueError(f"noise={self.noise!r}: a standard deviation is a finite number of at least 0")
         return float(self.noise)
 
-    def noise_known(self, noise: Covariance) -> float:
+    def noise_known(self, covariance: Covariance) -> float:
         """σ of the covariance."""
         if self.noise is not None:
             raise ValueError(
                 "noise is given twice, as a level SURE(noise=...) and as a covariance; leave the level out"
             )
-        return noise.level
+        return covariance.level
 
 
 def noise_level(x: Tensor, graph: Graph, probes: int = 32, seed: int = 0) -> float:

@@ -1,4 +1,4 @@
-"""scikit-learn's door: node classifiers and regressors, a denoiser, and folds that respect a graph.
+"""scikit-learn's interface: node classifiers and regressors, a denoiser, and folds that respect a graph.
 
 >>> from unspool import datasets, models
 >>> from unspool.estimator import NodeClassifier
@@ -21,7 +21,7 @@ if importlib.util.find_spec("sklearn") is None:
         name="sklearn",
     )
 
-from unspool.denoise.weight import GCV, SURE, Criterion
+from unspool.denoise import GCV, SURE, Criterion
 from unspool.estimator.classifier import NodeClassifier
 from unspool.estimator.denoiser import GraphDenoiser
 from unspool.estimator.regressor import NodeRegressor

@@ -43,11 +43,11 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
             all epochs are run and the last weights kept.
         normalise_rows: let every row of features sum to one first.
         seed: of the weights, the dropout and the nodes held back; the same seed gives the same numbers, bit for bit.
-        device: where to train; a GPU where there is one when omitted, as at every other door.
+        device: where to train; a GPU where there is one when omitted, as everywhere.
         features: X of all nodes, to bind it; then ``fit`` and ``predict`` take node ids.
         graph: the graph, to bind it.
-        directed: True to keep edges in the direction in which they are listed. Otherwise every edge runs both ways, as at every
-            other door; False says that this is meant, and when nothing is said a warning tells where it changes something. An
+        directed: True to keep edges in the direction in which they are listed. Otherwise every edge runs both ways, as
+            everywhere; False says that this is meant, and when nothing is said a warning tells where it changes something. An
             ``unspool.Graph`` is taken as it was made.
         settings: of the model (``depth``, ``hidden``, ``dropout``, ...); searchable like any other argument.
 

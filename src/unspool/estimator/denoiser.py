@@ -12,14 +12,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from unspool.algorithm.exact import find_minimiser
-from unspool.denoise.noise import Covariance
+from unspool.denoise import Choice, Covariance
 from unspool.denoise.solve import choose, problem, solve
-from unspool.denoise.weight import Choice
 from unspool.estimator.inputs import read_graph, read_ids, read_signal
 from unspool.graph import Graph, Normalisation
-from unspool.objective import Objective
-from unspool.objective.objective import as_objective
-from unspool.ops.convergence import SolveReport
+from unspool.objective import Objective, as_objective
+from unspool.ops import SolveReport
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +33,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Args:
         weight: α in (0, 1], or a rule that chooses it: :class:`~unspool.estimator.SURE` (when omitted) or
             :class:`~unspool.estimator.GCV`.
-        noise: the covariance Σ of the noise over features, where it is known: one variance per feature, or a matrix. Then
+        noise_covariance: Σ, of the noise over features, where it is known: one variance per feature, or a matrix. Then
             T = σ²Σ⁻¹ with σ² the mean variance (otherwise T = I), so that noisy features, and noisy mixtures of them, are smoothed
             more; SURE takes the noise level from it, GCV needs it up to a factor only. For features of different units give it, or
             scale them before.
@@ -48,7 +46,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes:
         weight_: α, where there is one.
         curve_: candidates and their scores, shape (candidates, 2), where a rule chose.
-        noise_: the standard deviation of the noise, as the rule found it; with ``noise``, the root of the mean variance.
+        noise_: the standard deviation of the noise, as the rule found it; with ``noise_covariance``, the root of the mean variance.
         objective_: the problem that was solved.
         report_: iterations and residual of the last solve, and whether its tolerance was met.
         denoised_: the denoised signals of ``fit``.
@@ -82,10 +80,16 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_features_in_: int
 
     def __init__(
-        self, weight: Any = None, *, noise: Any = None, objective: Any = None, features: Any = None, graph: Any = None
+        self,
+        weight: Any = None,
+        *,
+        noise_covariance: Any = None,
+        objective: Any = None,
+        features: Any = None,
+        graph: Any = None,
     ) -> None:
         self.weight = weight
-        self.noise = noise
+        self.noise_covariance = noise_covariance
         self.objective = objective
         self.features = features
         self.graph = graph
@@ -144,16 +148,18 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.objective is not None:
             if self.weight is not None:
                 raise ValueError("weight and objective are both given: an objective of your own has its weights inside")
-            if self.noise is not None:
+            if self.noise_covariance is not None:
                 raise ValueError(
-                    "noise and objective are both given: say Fidelity(weight, metric=...) in your own objective"
+                    "noise_covariance and objective are both given: say Fidelity(weight, metric=...) in your own objective"
                 )
             return None
         x = torch.as_tensor(signal.reshape(graph.nodes, -1))
         return choose(x, graph, self.weight, self._covariance(signal))
 
     def _covariance(self, signal: Array) -> Covariance | None:
-        return None if self.noise is None else Covariance.read(self.noise, 1 if signal.ndim == 1 else signal.shape[1])
+        if self.noise_covariance is None:
+            return None
+        return Covariance.read(self.noise_covariance, 1 if signal.ndim == 1 else signal.shape[1])
 
     def _solve(self, signal: Array) -> Array:
         x = torch.as_tensor(signal.reshape(self.graph_.nodes, -1))

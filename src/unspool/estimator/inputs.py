@@ -12,7 +12,7 @@ from torch import Tensor
 from unspool.datasets.features import Features, check_finite, read_features
 from unspool.graph import Graph
 from unspool.graph.from_edge_index import graph_of
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 
 Array = np.ndarray[Any, Any]
 

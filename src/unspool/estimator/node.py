@@ -19,13 +19,12 @@ from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.inputs import read_graph, read_ids, read_x
 from unspool.estimator.settings import OpenSettings
 from unspool.graph import Graph
-from unspool.models.ugdgnn import UGDGNN
+from unspool.models import UGDGNN
 from unspool.objective import Objective
-from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TrainConfig, Trial, fit
-from unspool.train.seeding import seeded
+from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TrainConfig, Trial, fit, seeded
 
 Array = np.ndarray[Any, Any]
-#: What every door takes when nothing is said.
+#: The defaults of estimators, studies and the command line.
 _USUAL = TrainConfig()
 
 

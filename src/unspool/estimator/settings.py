@@ -41,7 +41,7 @@ class OpenSettings(BaseEstimator):
         """The class of the model, with its settings checked, or one sentence about what does not fit."""
         if isinstance(self.model, nn.Module):
             kind = type(self.model).__name__
-            raise TypeError(f"model is a {kind} already made: give the class {kind}, so that every fit starts anew")
+            raise TypeError(f"model is a {kind} already made: give the class {kind}, so that every fit starts again")
         model = find_model(self.model) if isinstance(self.model, str) else self.model
         if not (isinstance(model, type) and issubclass(model, nn.Module)):
             raise TypeError(f"model={self.model!r}: expected a class such as unspool.models.APPNP, or its name")

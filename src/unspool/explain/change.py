@@ -12,7 +12,7 @@ from unspool.explain.node import row_of
 from unspool.graph import Graph, Normalisation
 from unspool.objective import Fidelity, Given, Ridge, RowSparseFidelity, Smoothness
 from unspool.objective.channel import rank
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 from unspool.unrolling import Unrolled
 
 

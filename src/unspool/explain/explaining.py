@@ -19,8 +19,7 @@ from unspool.graph import Graph
 from unspool.graph.from_edge_index import graph_of
 from unspool.models.mlp import Still
 from unspool.nn.flatten import Densify
-from unspool.ops.features import SparseFeatures, features_of
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis, SparseFeatures, features_of
 from unspool.spectral import Response, response
 from unspool.spectral.linear_form import Hops, Minimiser, Neither, evaluating, propagation_of, read
 from unspool.unrolling import Implicit, ReadBack, Unrolled

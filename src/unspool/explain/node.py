@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph
-from unspool.ops.operator import Operator
+from unspool.ops import Operator
 
 
 def find_node(node: Any, nodes: int, names: Sequence[Hashable] | None = None) -> int:

@@ -121,13 +121,13 @@ def _compared(values: Tensor, best: int, against: int | Against | None, kind: Ou
         return None
     if isinstance(against, Against):
         if kind is Outputs.NUMBERS:
-            raise ValueError("numbers have no runner-up; give the output to compare with by its place")
+            raise ValueError("numbers have no runner-up; give the output to compare with by its number")
         others = values.clone()
         others[best] = -torch.inf
         return int(others.argmax())
     other = _checked(against, values.numel(), "against")
     if other == best:
-        raise InputError("against", other, "another class than the one that is explained", "the runner-up, say")
+        raise InputError("against", other, "another class than the one that is explained", "for example the runner-up")
     return other
 
 

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from unspool.explain.score import Head, Score
 from unspool.graph import Graph
-from unspool.ops.operator import Operator
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis, Operator
 from unspool.ops.solve import shifted_solve
 from unspool.spectral.linear_form import Hops, Minimiser
 

@@ -118,7 +118,7 @@ def merge(index: Tensor, weight: Tensor | None, nodes: int) -> Edges:
 
 
 def settle(edges: Edges, directed: bool | None) -> Edges:
-    """Which way edges run, by the one rule of all doors: both ways, unless ``directed`` is true.
+    """Which way edges run, by the one rule for all inputs: both ways, unless ``directed`` is true.
 
     The larger weight of the two directions counts, so a list that holds both stays as it is. Where that changes something and
     nobody has said whether the graph is directed, ``unsaid`` tells it.

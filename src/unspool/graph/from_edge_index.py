@@ -1,4 +1,4 @@
-"""Edge lists as graphs, made once per list: the door for users of PyTorch Geometric."""
+"""Edge lists as graphs, made once per list: for users of PyTorch Geometric."""
 
 from __future__ import annotations
 

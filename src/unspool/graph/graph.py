@@ -14,7 +14,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
 from unspool.graph.normalise import Normalisation, normalised
-from unspool.ops.operator import Operator
+from unspool.ops import Operator
 from unspool.ops.spmm import spmm
 
 _NOT_NORMALISED = (
@@ -382,7 +382,7 @@ def _no_laplacian(exact: Operator, undirected: bool, degree: Tensor, how: Normal
     if not undirected:
         return "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it without directed=True"
     if how is Normalisation.RANDOM_WALK and not exact.symmetric:
-        return "under random-walk normalisation I − A is not symmetric, so it is no BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"
+        return "under random-walk normalisation I − A is not symmetric, so it is not BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"
     bare = torch.nonzero(degree == 0).flatten()
     if how is not Normalisation.NONE and bare.numel():
         return (

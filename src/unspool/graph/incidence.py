@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unspool.graph.graph import Graph
 from unspool.graph.normalise import Normalisation
-from unspool.ops.operator import Operator
+from unspool.ops import Operator
 
 
 def edge_list(graph: Graph) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph.graph import Graph
-from unspool.ops.operator import Operator
+from unspool.ops import Operator
 
 
 def permuted(graph: Graph, order: Tensor) -> Graph:

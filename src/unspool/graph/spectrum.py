@@ -12,8 +12,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.graph.graph import Graph
 from unspool.graph.normalise import Normalisation
-from unspool.ops.lanczos import Lanczos
-from unspool.ops.operator import Operator
+from unspool.ops import Lanczos, Operator
 from unspool.ops.spmm import spmm
 
 #: Above this many nodes a dense eigendecomposition takes minutes and gigabytes.

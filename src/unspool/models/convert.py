@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError
 from unspool.models.model import Model, Origin
-from unspool.ops.polynomial import Basis
-from unspool.spectral.basis import PolynomialBasis, convert
+from unspool.ops import Basis
+from unspool.spectral import PolynomialBasis, convert
 from unspool.spectral.linear_form import Hops, read
 
 #: Settings of the encoder, which goes over as it is.
@@ -22,11 +22,11 @@ def power_hops(model: Any) -> Tensor:
     """The coefficients c₀ ... c_K with propagation(X) = Σ Aᵏ X cₖ, in float64; refused for networks that are no polynomial."""
     if not isinstance(model, Model):
         name = model.__name__ + ", a class," if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"{name} is no model to take weights from; give a trained one such as models.APPNP(...)")
+        raise TypeError(f"{name} is not a model to take weights from; give a trained one such as models.APPNP(...)")
     found = read(model.propagation)
     if not isinstance(found, Hops):
         raise IncompatibleError(
-            f"{type(model).__name__} cannot be written with hop coefficients: its propagation is no polynomial of the graph; "
+            f"{type(model).__name__} cannot be written with hop coefficients: its propagation is not a polynomial of the graph; "
             "SGC, APPNP, GPRGNN, UGDGNN and the linear-sum JKNet can"
         )
     if found.basis is Basis.CHEBYSHEV:

@@ -98,7 +98,7 @@ class Convolutions(nn.Module):
                 "a layer has a bias, which the objective of Table 1 does not know; build with bias=False"
             )
         if self.norms is not None:
-            raise IncompatibleError("batch normalisation is no step on an objective")
+            raise IncompatibleError("batch normalisation is not a step on an objective")
         like = next(self.parameters())
         net = unroll(convolution_objective(self.widths[0]), ProximalGradient(step=0.5), count).to(
             like.device, like.dtype

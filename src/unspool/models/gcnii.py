@@ -11,8 +11,8 @@ from torch import nn
 from unspool.algorithm import ProximalGradient
 from unspool.models import usual_settings as usual
 from unspool.models.model import Model
-from unspool.nn import Dropout, Linear, Perceptron
-from unspool.nn.linear import Start, begin
+from unspool.nn import Dropout, Linear, Perceptron, Start
+from unspool.nn.linear import begin
 from unspool.objective import Fidelity, Fixed, NonNegative, Relaxed, Ridge, Schedule, Smoothness
 from unspool.settings import setting, uniform
 from unspool.unrolling import unroll

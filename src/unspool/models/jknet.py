@@ -13,8 +13,8 @@ from unspool.models import usual_settings as usual
 from unspool.models.channels import Channels
 from unspool.models.convolutions import Convolutions, convolution_objective
 from unspool.models.model import Model
-from unspool.nn import Dropout, Linear, Perceptron
-from unspool.nn.linear import Start, begin
+from unspool.nn import Dropout, Linear, Perceptron, Start
+from unspool.nn.linear import begin
 from unspool.objective import Fidelity, Objective, Relaxed, Smoothness
 from unspool.settings import setting
 from unspool.unrolling import HopNetwork

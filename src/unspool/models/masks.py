@@ -9,8 +9,8 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.nn import Dropout
+from unspool.ops import Basis
 from unspool.ops.per_hop import gather
-from unspool.ops.polynomial import Basis
 from unspool.unrolling import Unrolled
 
 

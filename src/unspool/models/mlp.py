@@ -10,7 +10,7 @@ from unspool.models import usual_settings as usual
 from unspool.models.model import Model, check_features
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Objective, as_objective
-from unspool.ops.features import features_of
+from unspool.ops import features_of
 from unspool.settings import setting
 
 

@@ -17,7 +17,7 @@ from unspool.graph.from_edge_index import graph_of
 from unspool.models.masks import masked_hops
 from unspool.nn.flatten import Densify
 from unspool.objective import Objective
-from unspool.ops.features import SparseFeatures, features_of
+from unspool.ops import SparseFeatures, features_of
 from unspool.settings import Declared
 from unspool.settings.kinds import Mismatch, Whole
 from unspool.settings.schema import positional

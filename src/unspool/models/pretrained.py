@@ -148,7 +148,7 @@ def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
             f"{file} carries no checksum: it is damaged, or an older version wrote it; train again or restore it"
         )
     if not fits:
-        raise ValueError(f"{file} is damaged: its checksum does not fit; train again or restore it")
+        raise ValueError(f"{file} is damaged: its checksum does not match; train again or restore it")
     return card
 
 
@@ -218,7 +218,7 @@ def load_with_card(
         raise FileNotFoundError(f"{place} holds no weights: {named} is missing")
     content = weights.read_bytes()
     if hashlib.sha256(content).hexdigest() != card.get("weights_sha256"):
-        raise ValueError(f"{weights} is damaged: its checksum does not fit; train again or restore it")
+        raise ValueError(f"{weights} is damaged: its checksum does not match; train again or restore it")
     try:
         state = read(content)
     except (SafetensorError, KeyError, RuntimeError, TypeError, ValueError):

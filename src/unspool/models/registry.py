@@ -7,7 +7,6 @@ installed one (entry points of the group ``unspool.models``), or given by whoeve
 from __future__ import annotations
 
 import difflib
-import importlib
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from torch import nn
 
 from unspool.errors import IncompatibleError, InputError, mention
+from unspool.importing import import_named
 
 #: The group of entry points in which packages register their models.
 GROUP = "unspool.models"
@@ -48,7 +48,7 @@ def find_model(name: str) -> type[nn.Module]:
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"{name!r} is not the name of a model; give one such as 'GPRGNN', or 'package.module:Class'")
     if ":" in name:
-        return _imported(name)
+        return _checked(import_named(name, "model", "package.module:Class"), name)
     known: dict[str, Any] = {one.lower(): kind for one, kind in shipped().items()}
     others = {one.lower(): entry for one, entry in registered().items()}
     if name.lower() in known:
@@ -90,7 +90,7 @@ def find_stored(name: Any, given: type[nn.Module] | None = None) -> type[nn.Modu
         >>> find_stored("os:system")
         Traceback (most recent call last):
             ...
-        unspool.errors.IncompatibleError: the file holds a model os:system, which is not imported because a file says so; ...
+        unspool.errors.IncompatibleError: the file holds a model os:system, which is not imported just because a file names it; ...
     """
     if given is not None:
         if not isinstance(name, str) or name not in (name_of(given), given.__name__):
@@ -106,7 +106,7 @@ def find_stored(name: Any, given: type[nn.Module] | None = None) -> type[nn.Modu
     # What has no colon is of a newer version of this package, if anything.
     hint = "if you trust it, " if ":" in str(name) else "update unspool, or "
     raise IncompatibleError(
-        f"the file holds a model {name}, which is not imported because a file says so; {hint}give the class with {mention('model')}"
+        f"the file holds a model {name}, which is not imported just because a file names it; {hint}give the class with {mention('model')}"
     )
 
 
@@ -118,28 +118,6 @@ def _may_be(entry: EntryPoint, name: Any) -> bool:
 def _package_and_class(name: str) -> tuple[str, str]:
     module, _, path = name.partition(":")
     return module.partition(".")[0], path
-
-
-def _imported(name: str) -> type[nn.Module]:
-    module, _, path = name.partition(":")
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise InputError("model", name, "package.module:Class, with the name of a module before the colon")
-    found: Any
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as problem:
-        if problem.name is not None and not f"{module}.".startswith(f"{problem.name}."):
-            raise  # something that the module itself imports
-        raise InputError(
-            "model", name, "package.module:Class of something that can be imported",
-            f"there is no module {problem.name} here or among the installed packages",
-        ) from None  # fmt: skip
-    try:
-        for part in path.split("."):
-            found = getattr(found, part)
-    except AttributeError:
-        raise InputError("model", name, f"package.module:Class, and {module} has no {path}") from None
-    return _checked(found, name)
 
 
 def _checked(found: Any, name: str) -> type[nn.Module]:

@@ -19,13 +19,13 @@ from unspool.models.convert import adopt, power_hops
 from unspool.models.hop_start import HopStart, hop_start
 from unspool.models.masks import Masks
 from unspool.models.model import Model
-from unspool.nn import Dropout, Linear, Perceptron
+from unspool.nn import Dropout, Linear, Perceptron, Start
 from unspool.nn.flatten import Densify
-from unspool.nn.linear import Start, begin
+from unspool.nn.linear import begin
 from unspool.objective import Fidelity, Learnable, Objective, Relaxed, Smoothness
-from unspool.ops.polynomial import Basis, propagate
+from unspool.ops import Basis, propagate
 from unspool.settings import setting
-from unspool.spectral.fit import Fit, fit_filter
+from unspool.spectral import Fit, fit_filter
 from unspool.unrolling import ReadBack, read_back_hops, unroll
 
 #: Where ζ begins. The paper does not say; a public implementation starts at 1/K, which leaves hops of random channel mixtures.
@@ -165,7 +165,7 @@ class UGDGNN(Model):
         """
         if not callable(response):
             raise TypeError(
-                f"{response!r} is no response: give a function of the frequency, such as spectral.low_pass(0.5)"
+                f"{response!r} is not a response: give a function of the frequency, such as spectral.low_pass(0.5)"
             )
         if degree < 1:
             raise ValueError(f"degree={degree}: a filter on the graph has a degree of at least 1")

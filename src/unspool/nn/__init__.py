@@ -7,6 +7,6 @@ from unspool.nn.dropout import Dropout
 from unspool.nn.edges import EdgeScore
 from unspool.nn.linear import Bias, Linear, Start
 from unspool.nn.perceptron import Perceptron
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 
 __all__ = ["Bias", "Dropout", "EdgeScore", "Linear", "Perceptron", "SparseFeatures", "Start"]

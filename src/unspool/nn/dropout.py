@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.ops import SparseFeatures
 from unspool.ops.dropout import check_rate, dropout, key, next_call
-from unspool.ops.features import SparseFeatures
 
 
 class Dropout(nn.Module):

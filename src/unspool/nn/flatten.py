@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 
 
 class Densify(nn.Module):

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.ops.features import SparseFeatures
-from unspool.ops.operator import Operator
+from unspool.ops import Operator, SparseFeatures
 from unspool.ops.padded_matmul import dense_product
 from unspool.ops.spmm import spmm
 

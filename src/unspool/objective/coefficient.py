@@ -391,7 +391,7 @@ def as_coefficient(value: Any) -> Coefficient:
     try:
         return Fixed(float(value))
     except (TypeError, ValueError):
-        raise TypeError(f"{value!r} is no coefficient: give a number, a tensor or a Learnable") from None
+        raise TypeError(f"{value!r} is not a coefficient: give a number, a tensor or a Learnable") from None
 
 
 def _softplus_inverse(value: Tensor) -> Tensor:

@@ -218,7 +218,7 @@ class Objective:
             return Objective(self.terms + other.terms)
         if isinstance(other, Term):
             return Objective((*self.terms, other))
-        raise TypeError(f"cannot add {other!r} to an objective: it is no term")
+        raise TypeError(f"cannot add {other!r} to an objective: it is not a term")
 
     def __mul__(self, factor: Any) -> Objective:
         return Objective(tuple(t.scaled(factor) for t in self.terms))
@@ -238,7 +238,7 @@ def as_objective(value: Any) -> Objective:
     if isinstance(value, Term):
         return Objective((value,))
     if not isinstance(value, Objective):
-        raise TypeError(f"{value!r} is no objective: add terms such as Fidelity(0.1) + Smoothness(0.9)")
+        raise TypeError(f"{value!r} is not an objective: add terms such as Fidelity(0.1) + Smoothness(0.9)")
     return value
 
 

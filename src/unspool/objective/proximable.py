@@ -219,7 +219,7 @@ class Activation(ProximableTerm):
         >>> us.Activation(torch.nn.SiLU())
         Traceback (most recent call last):
             ...
-        unspool.errors.IncompatibleError: SiLU is no proximity operator: it falls near v = -1.28, and a proximity operator never falls
+        unspool.errors.IncompatibleError: SiLU is not a proximity operator: it falls near v = -1.28, and a proximity operator never falls
     """
 
     potential: Any
@@ -232,7 +232,7 @@ class Activation(ProximableTerm):
             object.__setattr__(self, "potential", potential_of(self.potential))
         if not isinstance(self.potential, Potential):
             raise TypeError(
-                f"{self.potential!r} is no potential: give one from unspool.ops.activation or a torch activation module"
+                f"{self.potential!r} is not a potential: give one from unspool.ops.activation or a torch activation module"
             )
         if self.weight is not None:
             object.__setattr__(self, "weight", as_coefficient(self.weight))

@@ -220,7 +220,7 @@ def checked_kind(term: Any) -> Kind:
         raise TypeError(f"{term!r} is not a term: add terms such as Fidelity(0.1) + Smoothness(0.9)")
     if isinstance(term, StencilTerm) and type(term).gradient is not StencilTerm.gradient:
         raise IncompatibleError(
-            f"{term.name} writes a gradient beside its stencil, which no network would ask for; write stencil alone, or "
+            f"{term.name} writes a gradient in addition to its stencil, which no network would ask for; write stencil alone, or "
             "inherit from SmoothTerm"
         )
     return kind_of(term)

@@ -118,7 +118,7 @@ class LeakyReLU(Potential):
     def __post_init__(self) -> None:
         if not 0 < self.negative_slope <= 1:
             raise IncompatibleError(
-                f"leaky ReLU with slope {self.negative_slope:g} is no proximity operator: the slope must lie in (0, 1]"
+                f"leaky ReLU with slope {self.negative_slope:g} is not a proximity operator: the slope must lie in (0, 1]"
             )
 
     def activation(self, v: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class ELU(Potential):
         >>> ELU(1.5)
         Traceback (most recent call last):
             ...
-        unspool.errors.IncompatibleError: ELU with a = 1.5 is no proximity operator: its slope reaches 1.5, above 1; use 0 < a ≤ 1
+        unspool.errors.IncompatibleError: ELU with a = 1.5 is not a proximity operator: its slope reaches 1.5, above 1; use 0 < a ≤ 1
     """
 
     a: float = 1.0
@@ -147,7 +147,7 @@ class ELU(Potential):
     def __post_init__(self) -> None:
         if not 0 < self.a <= 1:
             why = f"its slope reaches {self.a:g}, above 1" if self.a > 1 else "it does not rise below zero"
-            raise IncompatibleError(f"ELU with a = {self.a:g} is no proximity operator: {why}; use 0 < a ≤ 1")
+            raise IncompatibleError(f"ELU with a = {self.a:g} is not a proximity operator: {why}; use 0 < a ≤ 1")
 
     def activation(self, v: Tensor) -> Tensor:
         """Identity above zero, a (eᵛ − 1) below."""
@@ -266,7 +266,7 @@ class Softshrink(Potential):
     def __post_init__(self) -> None:
         if self.radius < 0:
             raise IncompatibleError(
-                f"softshrink with radius {self.radius:g} is no proximity operator: the radius must not be negative"
+                f"softshrink with radius {self.radius:g} is not a proximity operator: the radius must not be negative"
             )
 
     def activation(self, v: Tensor) -> Tensor:
@@ -319,7 +319,7 @@ def potential_of(module: torch.nn.Module) -> Potential:
         >>> potential_of(torch.nn.GELU())
         Traceback (most recent call last):
             ...
-        unspool.errors.IncompatibleError: GELU is no proximity operator: it falls near v = -1.00, and a proximity operator never falls
+        unspool.errors.IncompatibleError: GELU is not a proximity operator: it falls near v = -1.00, and a proximity operator never falls
     """
     nn = torch.nn
     known: dict[type[torch.nn.Module], Callable[[Any], Potential]] = {
@@ -339,7 +339,7 @@ def potential_of(module: torch.nn.Module) -> Potential:
     reason = not_a_prox(module)
     name = type(module).__name__
     if reason is not None:
-        raise IncompatibleError(f"{name} is no proximity operator: {reason}")
+        raise IncompatibleError(f"{name} is not a proximity operator: {reason}")
     raise IncompatibleError(
         f"{name} may be a proximity operator, but its potential is not on file; subclass Potential and give its value"
     )

@@ -13,10 +13,10 @@ from unspool.report.figure import Figure, Panel, Stroke
 from unspool.report.hardware import machine
 from unspool.report.page import Block, Code, Contents, Folded, Heading, Maths, Notes, Page, Paragraph, Section
 from unspool.report.table import Cell, Column, Rows, Table, facts, text_columns
-from unspool.report.text import Mark, Tone
+from unspool.report.text import Mark, Tone, counted, shown, signed
 from unspool.report.training_report import training
 
 __all__ = [
     "Block", "Cell", "Code", "Column", "Contents", "Figure", "Folded", "Heading", "Mark", "Maths", "Notes", "Page", "Panel", "Paragraph", "Rows",
-    "Section", "Stroke", "Table", "Tone", "facts", "machine", "text_columns", "training",
+    "Section", "Stroke", "Table", "Tone", "counted", "facts", "machine", "shown", "signed", "text_columns", "training",
 ]  # fmt: skip

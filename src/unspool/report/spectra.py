@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, spectral_density
-from unspool.models.pretrained import load_pretrained
+from unspool.models import load_pretrained
 from unspool.models.registry import find_stored
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.report.figure import Panel, finish
 from unspool.report.seeds import Seed
 from unspool.report.table import Cell, Table

@@ -82,7 +82,7 @@ def training(
     job = read_job(folder)
     file = job.folder / "report.html" if out is None else Path(out)
     if file.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"{file.name}: a report is a .html file, with its Markdown beside it")
+        raise ValueError(f"{file.name}: a report is a .html file, with its Markdown next to it")
     checked = check_paper(paper)
     score = Score.of(job, checked)
     check_paper(paper, score)

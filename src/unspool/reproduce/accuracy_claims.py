@@ -57,7 +57,7 @@ class Outcome(Enum):
     SUPERIOR = "superior"
     COMPETITIVE = "competitive"
     FAILS = "fails"
-    OPEN = "cannot be told"
+    OPEN = "undecided"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Superiority:
 
     Attributes:
         dataset: where.
-        better, worse: the models that UGDGNN is better and worse than; ``even``: those that it cannot be told from.
+        better, worse: the models that UGDGNN is better and worse than; ``even``: those where the seeds explain the difference.
         few: whether some comparison has fewer pairs than decide anything.
 
     Example:

@@ -23,7 +23,7 @@ class Verdict(Enum):
 
     HOLDS = "holds"
     FAILS = "fails"
-    OPEN = "cannot be told"
+    OPEN = "undecided"
 
 
 class Topic(Enum):
@@ -166,7 +166,7 @@ def _judged(test: ClaimTest) -> ClaimTest:
 
 @dataclass(frozen=True)
 class Count:
-    """How often a claim holds, fails, and cannot be told."""
+    """How often a claim holds, fails, and is undecided."""
 
     claim: Claim
     holds: int

@@ -15,9 +15,9 @@ import scipy.sparse
 import torch
 
 from unspool.datasets import Dataset
-from unspool.datasets.features import Features, pack, sparse, to_numpy
+from unspool.datasets.features import Features, as_features, sparse, to_numpy
 from unspool.errors import InputError
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 from unspool.reproduce.conditions import CLEAN, Condition, Factor, Phase
 
 Array = np.ndarray[Any, Any]
@@ -100,7 +100,7 @@ def _noisy(features: Features, hit: Array, random: np.random.Generator) -> Featu
     if dense:
         changed = held.copy()
         changed[hit] = noise
-        return pack(changed).to(features.device)
+        return as_features(changed).to(features.device)
     columns = np.stack([random.choice(width, entries, replace=False) for _ in hit])
     kept = np.ones(nodes, dtype=np.float32)
     kept[hit] = 0

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from unspool.datasets import Dataset
-from unspool.report.text import counted
+from unspool.report import counted
 from unspool.reproduce.conditions import Condition, Phase
 from unspool.reproduce.corrupt import corrupt, corruptions
 from unspool.reproduce.measuring import accuracy

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.datasets import Dataset
-from unspool.report.text import counted
+from unspool.report import counted
 from unspool.reproduce.claims import Claim, ClaimTest, Topic, compare_values, corrected
 from unspool.reproduce.conditions import Condition, Factor, Nodes, Phase
 from unspool.reproduce.corrupt import corrupt

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unspool.datasets import Dataset
-from unspool.report.text import counted
+from unspool.report import counted
 from unspool.reproduce.conditions import Condition, Nodes
 from unspool.reproduce.records import Group, Measurement, Quantity, plain_settings
 from unspool.reproduce.results import keep_measurements, read_measurements

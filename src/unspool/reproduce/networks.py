@@ -19,8 +19,8 @@ from unspool.datasets import Dataset
 from unspool.errors import IncompatibleError
 from unspool.files import one_at_a_time, write_whole
 from unspool.models import Model
+from unspool.report import counted
 from unspool.report.spectra import Learnt, Spread, read_models, scaled_density
-from unspool.report.text import counted
 from unspool.reproduce.descent import Descent, objective_steps
 from unspool.reproduce.presets import knows
 from unspool.reproduce.runner import ExperimentRunner, TrainedNetwork

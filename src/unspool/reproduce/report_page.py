@@ -11,9 +11,8 @@ import unspool
 from unspool import datasets, theory
 from unspool.datasets.statistics import Row
 from unspool.files import write_whole
-from unspool.report import Block, Contents, Page, Paragraph, Section, Table
+from unspool.report import Block, Contents, Page, Paragraph, Section, Table, counted
 from unspool.report.latex import PREAMBLE, latex_table
-from unspool.report.text import counted
 from unspool.reproduce.networks import Network
 from unspool.reproduce.records import Results
 from unspool.reproduce.results import read

@@ -13,7 +13,7 @@ from unspool.datasets import Dataset
 from unspool.device import device_for
 from unspool.files import one_at_a_time
 from unspool.parallel import worker_count
-from unspool.report.text import counted
+from unspool.report import counted
 from unspool.reproduce.conditions import CLEAN, Condition
 from unspool.reproduce.machine import Timer
 from unspool.reproduce.options import RunOptions, Workspace

@@ -9,7 +9,7 @@ from torch import nn
 from unspool.errors import InputError
 from unspool.reproduce.presets import PAPER, base_model, knows
 from unspool.study import Space, grid
-from unspool.study.search.resolve import check_words, takes
+from unspool.study.search.resolve import check_names, takes
 from unspool.theory import printed_tables as tables
 from unspool.train import DEFAULT, Preset, Stop, Trial
 
@@ -39,7 +39,7 @@ def paper_grid(model: type[nn.Module], seed: Any = range(10)) -> Space:
         >>> print(paper_grid(us.models.UGDGNN))
         UGDGNN: 81 settings × 10 seeds
     """
-    check_words((model,), {})
+    check_names((model,), {})
     name = base_model(model)
     if name not in (*tables.PAPER, "AirGNN", "PPNP", "MLP"):
         raise InputError(

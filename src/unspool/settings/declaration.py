@@ -7,11 +7,11 @@ from typing import Any
 from unspool.errors import InputError
 from unspool.settings.kinds import (
     Anything,
+    EnumMember,
     Flag,
     Instance,
     Kind,
     Listed,
-    Member,
     Mismatch,
     Nullable,
     Real,
@@ -103,7 +103,7 @@ class Setting:
         """What fits on a command line, in words."""
         kind = self.kind.inner if isinstance(self.kind, Nullable) else self.kind
         rest = " or none" if isinstance(self.kind, Nullable) else ""
-        if isinstance(kind, Member | Instance):
+        if isinstance(kind, EnumMember | Instance):
             return f"one of {', '.join(kind.names)}{rest}"
         if isinstance(kind, Listed):
             return f"{kind.expected}, with slashes between them{rest}"

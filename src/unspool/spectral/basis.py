@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from unspool.errors import IncompatibleError
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 
 #: A representation is refused when rounding its coefficients to float64 may move h by more than this share of max|h|.
 WORST_ERROR = 1e-6

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph, spectral_density
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.spectral.energies import BANDS, Energy, energy
 from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 from unspool.spectral.fit import Fit

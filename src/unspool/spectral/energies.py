@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph, check_input, smoother_of
-from unspool.ops.operator import Operator
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis, Operator
 from unspool.ops.spmm import spmm
 from unspool.spectral.linear_form import Hops, evaluating, graph_for, propagation_of, read
 from unspool.spectral.responses import modes_of

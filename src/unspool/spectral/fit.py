@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph, spectral_density
-from unspool.ops.polynomial import Basis, propagate
+from unspool.ops import Basis, propagate
 from unspool.spectral.basis import PolynomialBasis, chebyshev_nodes, condition, convert, evaluate, polynomials
 from unspool.spectral.responses import PolynomialResponse, Response
 

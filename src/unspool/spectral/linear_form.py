@@ -15,7 +15,7 @@ from unspool.algorithm.exact import check_strictly_convex
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, ring
 from unspool.objective import Given, Stencil, StencilTerm
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.unrolling import Implicit, Polynomial, Unrolled
 from unspool.unrolling.attempt import try_lowering
 from unspool.unrolling.lower import LinearProblem, lower

@@ -13,7 +13,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph, frequencies_and_modes, smoother_of
 from unspool.objective import Stencil
 from unspool.objective.channel import Map, rank
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.spectral.basis import PolynomialBasis, evaluate
 from unspool.spectral.linear_form import Hops, Minimiser, graph_for, propagation_of, read, width_of
 
@@ -148,7 +148,7 @@ class PolynomialResponse(Response):
         smoother_of(graph)
         if self.scale is None and graph.smoother is not graph.operator:
             raise IncompatibleError(
-                "hop coefficients multiply powers of A, which without normalisation is no function of L; "
+                "hop coefficients multiply powers of A, which without normalisation is not a function of L; "
                 "build the graph with Normalisation.SYMMETRIC"
             )
         if self.scale is not None and abs(self.scale - graph.scale) > 1e-12 * graph.scale:

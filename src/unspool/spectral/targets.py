@@ -113,6 +113,6 @@ def _wide(width: float) -> str:
 
 def _check(cut: float, width: float) -> None:
     if not 0 <= cut <= 2:
-        raise ValueError(f"{cut:g} is no graph frequency: they lie in [0, 2]")
+        raise ValueError(f"{cut:g} is not a graph frequency: they lie in [0, 2]")
     if width < 0:
         raise ValueError(f"width={width:g}: expected 0 (ideal) or more")

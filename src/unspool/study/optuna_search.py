@@ -151,7 +151,7 @@ class _Search:
         self.over = False
         self._open: list[Any] = []
         self._failed: list[str] = []
-        self._told = 0
+        self._reported = 0
 
     @property
     def done(self) -> int:
@@ -192,9 +192,9 @@ class _Search:
 
     def check_worth(self, last: bool) -> None:
         """Stop if nothing but failures came."""
-        if self._failed and len(self._failed) == self._told and (last or self._told >= ENOUGH):
+        if self._failed and len(self._failed) == self._reported and (last or self._reported >= ENOUGH):
             raise IncompatibleError(
-                f"all {self._told} trials so far failed, the first with {self._failed[0]}; see to it and run again"
+                f"all {self._reported} trials so far failed, the first with {self._failed[0]}; see to it and run again"
             )
 
     def _fail(self, trial: Any, why: str) -> None:
@@ -204,7 +204,7 @@ class _Search:
 
     def _close(self, trial: Any, *value: float, state: Any = None) -> None:
         self._open.remove(trial)
-        self._told += 1
+        self._reported += 1
         try:
             self.study.tell(trial, *value, state=state)
         except RuntimeError as problem:
@@ -218,7 +218,7 @@ class _Search:
         directions = self.study.directions
         if len(directions) != 1:
             raise IncompatibleError(
-                f"the study has {len(directions)} directions, and one number is told; use evaluate() with ask and tell"
+                f"the study has {len(directions)} directions, and one number is reported; use evaluate() with ask and tell"
             )
         score = self.by is Measure.VALID_SCORE
         if (directions[0] is self.optuna.study.StudyDirection.MAXIMIZE) == score:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -147,7 +148,7 @@ def train_again(
         )
     trial = Trial.from_plain(row.trial, model) if trial is None else trial
     made, run = train_trial(trial, loader, **options)
-    if row.result is not None and not same_course(run.result, row.result):
+    if row.result is not None and not same_but_for_rounding(run.result, row.result):
         raise IncompatibleError(
             f"trial {row.number} chose epoch {row.result.epoch} with a validation loss of {row.result.valid_loss:.6g}, and training it again "
             f"here chose epoch {run.best.epoch} with {run.best.valid_loss:.6g}: this machine rounds differently; train it where the study ran"
@@ -155,13 +156,13 @@ def train_again(
     return trial, made, run
 
 
-def same_course(one: Result, other: Result) -> bool:
+def same_but_for_rounding(one: Result, other: Result) -> bool:
     """Whether two runs of a trial are the same but for rounding: the same epoch was chosen, with the same loss to three digits.
 
     Example:
         >>> from unspool.train import Ending
         >>> a, b = (Result(12, 50, 0.1, loss, 0.7, 0.71, Ending.ALL_EPOCHS, 0.4) for loss in (0.90001, 0.90002))
-        >>> same_course(a, b)
+        >>> same_but_for_rounding(a, b)
         True
     """
     close = abs(one.valid_loss - other.valid_loss) <= 2e-3 * max(abs(one.valid_loss), abs(other.valid_loss), 1e-12)
@@ -206,10 +207,13 @@ class StoreTracker:
 
 def _check_names(trials: Sequence[Trial]) -> None:
     """Results are told apart by what trials say of themselves, and an object without a name says nothing."""
-    for name in {str(trial.config.to_plain()["optimiser"]) for trial in trials}:
-        if name.startswith("own"):
+    for optimiser in {id(trial.config.optimiser): trial.config.optimiser for trial in trials}.values():
+        maker: Any = optimiser
+        while isinstance(maker, functools.partial):
+            maker = maker.func
+        if not hasattr(maker, "__name__"):
             raise ValueError(
-                "an optimiser that is an object cannot be told from others in a file; give a function, or functools.partial of an optimiser"
+                "an optimiser that is an object cannot be distinguished from others in a file; give a function, or functools.partial of an optimiser"
             )
 
 
@@ -269,7 +273,7 @@ def run(
     if not trials:
         raise ValueError("there is nothing to train: the space has no trials")
     kept, folder = _opened(store, jobs)
-    kept.check_room()
+    kept.check_disk_space()
     if retry_failed:
         kept.retry_failed()
     tracker = StoreTracker(kept, trials, loader.record)

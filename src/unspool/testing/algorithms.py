@@ -8,8 +8,8 @@ import itertools
 import torch
 from torch import Tensor
 
-from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, minimise
-from unspool.algorithm.algorithm import State, check_fit, handled_kinds, initial_state
+from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient, State, minimise
+from unspool.algorithm.algorithm import check_fit, handled_kinds, initial_state
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, permuted
 from unspool.objective import (

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, IdentityMapping, JKNet
-from unspool.ops.polynomial import propagate
+from unspool.ops import propagate
 from unspool.spectral import PolynomialBasis, convert, dirichlet_energy, response
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, model, normal, number, whole

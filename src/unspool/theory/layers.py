@@ -12,7 +12,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.models import UGDGNN
 from unspool.objective import Fidelity, Smoothness
-from unspool.ops.polynomial import propagate
+from unspool.ops import propagate
 from unspool.spectral import PolynomialBasis, convert
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, model, normal, number, whole

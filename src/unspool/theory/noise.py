@@ -32,7 +32,7 @@ LEAST = 1e-4
 def _whitened(random: Random) -> Evidence:
     g, sigma, alpha = _setting(random)
     x = normal(random, g.nodes, len(sigma))
-    found = denoise(x, g, alpha, noise=sigma).signal
+    found = denoise(x, g, alpha, noise_covariance=sigma).signal
     root = torch.linalg.cholesky(sigma / sigma.diagonal().mean())
     white = torch.linalg.solve_triangular(root, x.T, upper=False).T
     plain = Fidelity(alpha) + Smoothness(1 - alpha, metric=root.T @ root)
@@ -75,11 +75,11 @@ def metric_of(sigma: Tensor) -> Tensor:
     return sigma
 
 
-def expected_error(g: Graph, weight: float, noise: Tensor, signal: Tensor, sigma: Tensor) -> float:
+def expected_error(g: Graph, weight: float, believed: Tensor, signal: Tensor, sigma: Tensor) -> float:
     """E‖H − X₀‖² of the minimiser that believes in one covariance, where the noise has another."""
     n, d = g.nodes, len(sigma)
     every = torch.eye(n * d, dtype=torch.float64).view(n * d, n, d)
-    objective = problem(weight, Covariance.read(noise, d))
+    objective = problem(weight, Covariance.read(believed, d))
     smoother = minimise(objective, every, g, tolerance=1e-12).reshape(n * d, n * d).T
     off = smoother - torch.eye(n * d, dtype=torch.float64)
     spread = torch.kron(torch.eye(n, dtype=torch.float64), sigma)

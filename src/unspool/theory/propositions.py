@@ -14,7 +14,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.models import APPNP, GCN, GCNII, GPRGNN, PPNP, SGC, UGDGNN, AirGNN, IdentityMapping, JKNet, Layers, Side
 from unspool.objective import Fidelity, Fixed, NonNegative, Objective, Ridge, RowSparseFidelity, Smoothness
-from unspool.ops.polynomial import propagate
+from unspool.ops import propagate
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, gap, graph, model, normal, number, symmetric, whole
 from unspool.unrolling import Unrolled, read_back_hops, unroll

@@ -138,7 +138,7 @@ class OptimiserKind(Kind):
 class TrainConfig(Declared):
     """Everything that decides a training run but the model, the data and the seed; a value that never changes.
 
-    What is not said is what every door takes when nothing is said: studies, estimators, the command line.
+    Defaults are the same everywhere: in studies, estimators and on the command line.
 
     Example:
         >>> config = TrainConfig(lr=0.02, epochs=200, patience=50)

@@ -181,7 +181,7 @@ def make_optimiser(config: TrainConfig, model: nn.Module) -> Any:
     made = config.optimiser(groups, lr=config.lr, **options)
     if "weight_decay" not in made.defaults and any(group["weight_decay"] for group in groups):
         raise IncompatibleError(
-            f"{type(made).__name__} knows no weight decay; give {mention('weight_decay', 0)}, or another optimiser"
+            f"{type(made).__name__} has no weight decay; give {mention('weight_decay', 0)}, or another optimiser"
         )
     return made
 

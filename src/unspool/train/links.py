@@ -86,7 +86,7 @@ def _no_links(links: Tensor, nodes: int, count: int, seed: int) -> Tensor:
     taken = links[:, 0] * nodes + links[:, 1]
     if nodes * (nodes - 1) // 2 - links.shape[0] < count:
         raise ValueError(
-            f"the graph links more than half of all pairs of its {nodes} nodes: too few are left to stand against"
+            f"the graph links more than half of all pairs of its {nodes} nodes: too few are left as negative examples"
         )
     rng, found = np.random.default_rng(seed), np.empty(0, dtype=np.int64)
     for _ in range(ATTEMPTS):

@@ -14,7 +14,7 @@ from unspool.datasets import Dataset, Split, splits
 from unspool.datasets import load as load_dataset
 from unspool.datasets.fingerprint import fingerprint
 from unspool.errors import UNSHOWN, InputError
-from unspool.settings.kinds import Member
+from unspool.settings.kinds import EnumMember
 from unspool.train import identity
 from unspool.train.links import link_task
 from unspool.train.seeding import seeded
@@ -59,7 +59,7 @@ class DataRecord:
 class TrialLoader:
     """Makes trials ready on one dataset; all of them share the same tensors.
 
-    Every door trains through here, so the kind of task, the scale of targets and the split of a seed are decided once. Where splits
+    Everything that trains comes through here, so the kind of task, the scale of targets and the split of a seed are decided once. Where splits
     are drawn, a trial's seed draws its own; a split that stands alone, such as Planetoid's, is the same for all.
 
     Args:
@@ -96,9 +96,9 @@ class TrialLoader:
         self.device = torch.device(device)
         self.kind = TaskKind.seen_in(self.data) if kind is None else kind
         if not isinstance(self.kind, TaskKind):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError("kind", kind, Member(TaskKind).expected)
+            raise InputError("kind", kind, EnumMember(TaskKind).expected)
         if self.kind is TaskKind.LINKS and loss is not None:
-            raise InputError("loss", UNSHOWN, "none beside kind=TaskKind.LINKS, whose loss belongs to its pairs")
+            raise InputError("loss", UNSHOWN, "none with kind=TaskKind.LINKS, whose loss belongs to its pairs")
         self.kind.check(self.data)
         self.source = {"dataset": self.name} if source is None and isinstance(data, str) else source
         self._loss = self.kind.loss() if loss is None and self.kind is not TaskKind.LINKS else loss

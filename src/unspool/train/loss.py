@@ -197,7 +197,7 @@ class Ranking(Loss):
                 f"node {int(ids[bad[0]])} is in the {part} set but has no number; take it out of the split"
             )
         if found.numel() and bool((found == found.flatten()[0]).all()):
-            raise ValueError(f"all targets of the {part} set are equal: nothing is to be ranked; choose another split")
+            raise ValueError(f"all targets of the {part} set are equal: there is nothing to rank; choose another split")
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean logistic loss over ordered pairs."""
@@ -269,10 +269,11 @@ class Own(Loss):
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The user's function; it must come to one number."""
-        found = self.function(output, target)
-        if not isinstance(found, Tensor) or found.numel() != 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            what = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"the loss came to {what}: expected a tensor with one number; take its mean or sum")
+        found: Any = self.function(output, target)
+        tensor = isinstance(found, Tensor)
+        if not tensor or found.numel() != 1:
+            what = f"a tensor of shape {tuple(found.shape)}" if tensor else f"a {type(found).__name__}"
+            raise TypeError(f"the loss is {what}: expected a tensor with one number; take its mean or sum")
         return found.reshape(())
 
     def score(self, output: Tensor, target: Tensor) -> Tensor:
@@ -293,7 +294,7 @@ def as_loss(given: Any) -> Loss:
     if isinstance(given, Loss):
         return given
     if isinstance(given, type) and issubclass(given, Loss):
-        raise TypeError(f"loss={given.__name__} is the class; give one of it, {given.__name__}()")
+        raise TypeError(f"loss={given.__name__} is the class; give an instance, {given.__name__}()")
     if not callable(given):
         raise TypeError(f"loss={given!r}: expected a Loss such as CrossEntropy(), or a function of output and target")
     function: Callable[[Tensor, Tensor], Tensor] = given  # type: ignore[assignment]

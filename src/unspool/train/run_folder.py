@@ -14,8 +14,8 @@ from torch import nn
 
 from unspool.errors import IncompatibleError, mention
 from unspool.files import remove_leftovers
-from unspool.models import Model
-from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, BuiltFrom, load_with_card, read_card, save_pretrained
+from unspool.models import BuiltFrom, Model, save_pretrained
+from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
 from unspool.settings import REQUIRED
 from unspool.train.fitting import Run
 from unspool.train.loader import TrialLoader

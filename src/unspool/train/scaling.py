@@ -37,7 +37,7 @@ class Scaling:
         return Scaling(known.mean(0), torch.where(spread > 0, spread, 1.0))
 
     def apply(self, target: Tensor) -> Tensor:
-        """Targets as they are learnt, in torch's default dtype; computed in float64, so that all doors round alike."""
+        """Targets as they are learnt, in torch's default dtype; computed in float64, so that it is rounded in one way."""
         wide = (target.detach().cpu().double() - self.centre) / self.scale
         return wide.to(torch.get_default_dtype()).to(target.device)
 

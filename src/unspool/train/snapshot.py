@@ -97,7 +97,7 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About) ->
             there = began.get(part, {}).get(name)
             if there != value:
                 what = "on other data" if part == "task" else f"with {name} {there}, not {value}"
-                raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start anew")
+                raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start again")
     try:
         model.load_state_dict(content["model"])
         optimiser.load_state_dict(content["optimiser"])
@@ -112,7 +112,7 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About) ->
 def _useless(path: Path, kind: str) -> ValueError:
     return ValueError(
         f"{path} cannot be continued ({kind}: it belongs to another model, another version, or is damaged); "
-        "remove it to start anew"
+        "remove it to start again"
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph import Graph
-from unspool.ops.features import SparseFeatures, features_of
+from unspool.ops import SparseFeatures, features_of
 from unspool.train.loss import CrossEntropy, Link, Regression, as_loss
 from unspool.train.scaling import Scaling
 
@@ -92,7 +92,7 @@ class Task:
     def scaled(self) -> Task:
         """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error.
 
-        Every door comes through here, so the same split gives the same numbers: ``unspool train``, studies, estimators. R² stays
+        Everything that trains comes through here, so the same split gives the same numbers: ``unspool train``, studies, estimators. R² stays
         what it is. Other losses see their targets as they came.
 
         Example:

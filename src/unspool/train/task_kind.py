@@ -1,4 +1,4 @@
-"""What is predicted, decided once for every door."""
+"""What is predicted, decided in one place."""
 
 from __future__ import annotations
 

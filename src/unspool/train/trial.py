@@ -172,7 +172,7 @@ class Trial:
         if made.code != plain["code"]:
             raise IncompatibleError(
                 f"the code of {made.name} has changed since this trial was trained, so it would be another one; "
-                "restore the code, or train it anew"
+                "restore the code, or train it again"
             )
         return made
 

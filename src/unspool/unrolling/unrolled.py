@@ -79,7 +79,7 @@ def unroll(
         torch.Size([5, 3])
     """
     if not isinstance(algorithm, Algorithm):
-        raise TypeError(f"{algorithm!r} is no algorithm: give an instance, such as GradientDescent(step=0.5)")
+        raise TypeError(f"{algorithm!r} is not an algorithm: give an instance, such as GradientDescent(step=0.5)")
     if adjoint is not None and not isinstance(adjoint, Polynomial | Stored | Checkpointed | Implicit | FixedPoint):
         raise TypeError(
             f"adjoint={adjoint!r}: expected Polynomial(), Stored(), Checkpointed(every=), Implicit() or FixedPoint()"

@@ -4,7 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from cli.people import ask, write_people
+
+pytestmark = pytest.mark.long
+
 
 PAGE = Path(__file__).parents[3] / "docs" / "studies.md"
 
@@ -21,7 +26,10 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(write_people(tmp_path))
     held = [line.split(",")[:5] for line in Path("people.csv").read_text().splitlines()]  # id, a, b, c, team
     Path("people.csv").write_text("".join(f"{','.join(cells)}\n" for cells in held))
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+    page = PAGE.read_text(encoding="utf-8")
+    own = next(block for block in re.findall(r"```python\n(.*?)```", page, flags=re.S) if "class Calm" in block)
+    Path("my_models.py").write_text(own, encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", page, flags=re.S)
     lines = [line for block in blocks for line in block.splitlines() if line]
     assert len(lines) > 15
     for line in lines:
@@ -29,3 +37,4 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
         assert program == "unspool", line
         ask(*short(words))
     assert (tmp_path / "out" / "pictures" / "leaders.png").is_file()
+    assert {path.name for path in (tmp_path / "out" / "study" / "best1").iterdir()} == {"seed0", "seed1"}

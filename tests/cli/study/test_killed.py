@@ -11,6 +11,9 @@ import pytest
 from cli.people import ask
 from unspool import study
 
+pytestmark = pytest.mark.long
+
+
 WORK = [
     "study", "run", "GCN", "MLP", "--dataset", "contextual_sbm", "--seeds", "8", "--epochs", "60", "--hidden", "8",
     "--at-once", "2", "--jobs", "1",
@@ -54,7 +57,7 @@ def test_killed_and_continued(tmp_path):
     kept = killed(file, done=4)
     assert 4 <= len(kept) < 16
     text = ask("study", "status", file)
-    assert f"nobody is training; run the same command again to train the {16 - len(kept)} that wait" in text
+    assert f"no process is training; run the same command again to train the {16 - len(kept)} that wait" in text
     assert f"{len(kept)} of them there already" in ask(*WORK, "--out", file)
     assert kept.items() <= finished(file).items()
     ask(*WORK, "--out", tmp_path / "whole.db")

@@ -9,6 +9,9 @@ import torch
 import unspool as us
 from cli.people import ask, own, refuse, write_people
 
+pytestmark = pytest.mark.long
+
+
 SETS = {
     "another depth and dropout": ("GCN", ["--setting", "depth=3", "--dropout", "0.2", "--setting", "batch_norm=true"]),
     "decay of all groups": ("APPNP", ["--weight-decay", "0.003", "--lr", "0.0123", "--setting", "teleport=0.3"]),
@@ -95,7 +98,7 @@ def test_a_changed_network_is_refused(tmp_path, monkeypatch):
     ask(
         "study", "run", "calm_net:Calm", "--dataset", "contextual_sbm", "--seeds", "1", "--epochs", "3", "--out", "s.db"
     )
-    assert "not imported because a file says so" in refuse("study", "model", "s.db", "1", "--out", "m")
+    assert "not imported just because a file names it" in refuse("study", "model", "s.db", "1", "--out", "m")
     ask("study", "model", "s.db", "1", "--model", "calm_net:Calm", "--out", "m")
     import calm_net
 
@@ -137,5 +140,5 @@ def test_unfinished_trials_have_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with us.study.Store("s.db") as store:
         store.add([us.train.Trial(us.models.SGC)], us.train.DataRecord("contextual_sbm", "5e1f"))
-    assert "has no result to hand over: it is waiting" in refuse("study", "model", "s.db", "1", "--out", "m")
+    assert "has no trained network: it is waiting" in refuse("study", "model", "s.db", "1", "--out", "m")
     assert "has no trial 7" in refuse("study", "model", "s.db", "7", "--out", "m")

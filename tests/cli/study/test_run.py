@@ -13,6 +13,8 @@ from unspool import study
 from unspool.cli.study.screen import StudyScreen
 from unspool.train import TrialLoader
 
+pytestmark = pytest.mark.long
+
 
 def test_a_run_says_what_it_does_and_what_came_of_it(tmp_path):
     out = tmp_path / "new" / "study.db"
@@ -71,7 +73,7 @@ def test_several_processes_give_the_same_numbers(file, tmp_path):
 def test_time_that_is_up_leaves_the_rest(tmp_path):
     text = run(tmp_path / "study.db", "--seconds", "0.0001")
     assert "0 of 12 trials have ended, 12 wait; run the same command again to continue" in text
-    assert "nobody is training; run the same command again to train the 12 that wait" in ask(
+    assert "no process is training; run the same command again to train the 12 that wait" in ask(
         "study", "status", tmp_path / "study.db"
     )
     assert "best by validation" in run(tmp_path / "study.db")
@@ -161,7 +163,7 @@ def test_every_loss_on_files_of_ones_own(tmp_path, kind):
     people, out = write_people(tmp_path), tmp_path / "study.db"
     more, score = KINDS[kind]
     small = ["study", "run", "GCN", "--epochs", "20", "--seeds", "2", "--hidden", "8", "--jobs", "1", "--out", out]
-    assert "what is not said comes from the preset default" in ask(*small, *own(people, *more), "--keep", "1")
+    assert "settings that are not given come from the preset default" in ask(*small, *own(people, *more), "--keep", "1")
     assert {row.data.score for row in rows(out)} == {score}
     for row in rows(out):
         card = us.load(out.with_suffix("") / "best1" / f"seed{row.trial['seed']}").card

@@ -9,6 +9,9 @@ from unspool.cli.data_options import DataOptions
 from unspool.cli.study.space_options import SpaceOptions
 from unspool.study.search.space import declared_search
 
+pytestmark = pytest.mark.long
+
+
 OWN = DataOptions(edges="friends.csv")
 
 

@@ -13,6 +13,8 @@ from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.engine.batching import open_batch, signature
 from unspool.train import PreparedTrial, TaskKind, Trial
 
+pytestmark = pytest.mark.long
+
 
 class Drawing(nn.Module):
     """Has parts of torch's own that draw from its generator, as people's modules do."""

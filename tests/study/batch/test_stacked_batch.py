@@ -15,6 +15,8 @@ from unspool.study.batch.stacked_batch import StackedBatch
 from unspool.study.engine.batching import open_batch, signature
 from unspool.train import PreparedTrial, TaskKind, Trial
 
+pytestmark = pytest.mark.long
+
 
 class Own(nn.Module):
     """What a user may write."""

@@ -18,6 +18,9 @@ from unspool.study.engine.tracker import MemoryTracker
 from unspool.study.engine.trial_progress import TrialProgress
 from unspool.train import Ending, LowerLevel, Monitor, Stop, TaskKind, Trial
 
+pytestmark = pytest.mark.long
+
+
 _known = {}  # runs alone, by trial
 SMALL = {"hidden": 5, "depth": 2}
 
@@ -260,7 +263,7 @@ def test_the_trackers_own_trouble_is_not_hidden(provide):
 @pytest.fixture
 def roomy(monkeypatch):
     """A device with room for several batches."""
-    monkeypatch.setattr(engine, "room_beside", lambda device: True)
+    monkeypatch.setattr(engine, "fits_another_batch", lambda device: True)
 
 
 @pytest.fixture(params=[False, True], ids=["in turns", "sent ahead"])
@@ -278,8 +281,8 @@ def ahead(request, monkeypatch):
 def test_batches_beside_each_other_change_nothing(beside, most, trials, loader, provide):
     seen, alone_seen = [], []
     tracker, one_by_one = MemoryTracker(), MemoryTracker()
-    train_trials(trials, provide, tracker, most=most, chunk=4, beside=beside, watch=seen.append)
-    train_trials(trials, provide, one_by_one, most=most, chunk=4, beside=1, watch=alone_seen.append)
+    train_trials(trials, provide, tracker, most=most, chunk=4, batches_at_once=beside, watch=seen.append)
+    train_trials(trials, provide, one_by_one, most=most, chunk=4, batches_at_once=1, watch=alone_seen.append)
     assert max(p.running for p in alone_seen) <= 5 < max(p.running for p in seen) <= most
     assert set(tracker.results) == set(trials)
     assert (tracker.failures, tracker.held) == ({}, set())
@@ -298,7 +301,7 @@ def test_a_batch_that_breaks_beside_others_leaves_them_alone(trials, loader, pro
             return super().run_epochs(epochs)
 
     tracker = MemoryTracker()
-    train_trials(trials, provide, tracker, most=12, beside=8, open_batch=Fragile)
+    train_trials(trials, provide, tracker, most=12, batches_at_once=8, open_batch=Fragile)
     assert (tracker.failures, tracker.held) == ({}, set())
     for trial, result in tracker.results.items():
         check(trial, result, loader)
@@ -340,7 +343,7 @@ def test_memory_that_others_have_is_waited_for(trials, loader, provide):
                 opened.clear()
 
     tracker = Free()
-    train_trials(trials, provide, tracker, most=20, beside=8, open_batch=Crowded)
+    train_trials(trials, provide, tracker, most=20, batches_at_once=8, open_batch=Crowded)
     assert (tracker.failures, tracker.held) == ({}, set())
     assert len(tracker.results) == len(trials)
     for trial, result in tracker.results.items():
@@ -355,7 +358,7 @@ def test_what_trains_beside_others_is_released_when_interrupted(trials, provide)
 
     tracker = MemoryTracker()
     with pytest.raises(KeyboardInterrupt):
-        train_trials(trials, provide, tracker, most=12, beside=8, chunk=1, watch=stop)
+        train_trials(trials, provide, tracker, most=12, batches_at_once=8, chunk=1, watch=stop)
     assert (tracker.failures, tracker.held) == ({}, set())
 
 
@@ -417,8 +420,8 @@ def test_bad_numbers(provide):
         train_trials([], provide, MemoryTracker(), most=0)
     with pytest.raises(ValueError, match="chunk=0"):
         train_trials([], provide, MemoryTracker(), chunk=0)
-    with pytest.raises(ValueError, match="beside=0"):
-        train_trials([], provide, MemoryTracker(), beside=0)
+    with pytest.raises(ValueError, match="batches_at_once=0"):
+        train_trials([], provide, MemoryTracker(), batches_at_once=0)
 
 
 def test_slots_fit_into_memory(provide):

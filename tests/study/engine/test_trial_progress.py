@@ -7,6 +7,8 @@ import unspool as us
 from unspool.study.engine.trial_progress import TrialProgress
 from unspool.train import Monitor, Stop, TrainConfig, Trial
 
+pytestmark = pytest.mark.long
+
 
 def told(progress):
     result = progress.result()

@@ -102,7 +102,7 @@ def test_the_method_follows_what_is_there(monkeypatch):
     assert importance(table) == importance(table)
     holes = table_of(grid(a=[1, 2, 3], b=[1, 2, 3])[:-1], lambda a, b: a)
     assert importance(holes).method is Method.FOREST
-    with pytest.raises(IncompatibleError, match="no full grid"):
+    with pytest.raises(IncompatibleError, match="not a full grid"):
         importance(holes, method=Method.GRID)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)

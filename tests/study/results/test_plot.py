@@ -13,6 +13,9 @@ from unspool.study.results.plot import plot_choices, plot_compare, plot_grid, pl
 from unspool.study.results.trial_table import TrialTable, example_table
 from unspool.train import DataRecord, Ending
 
+pytestmark = pytest.mark.long
+
+
 TABLE = example_table()
 PICTURES = {
     "leaders": plot_leaders,

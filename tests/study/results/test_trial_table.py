@@ -316,7 +316,7 @@ def test_nothing_finished_is_said():
     for table in (waiting, TrialTable.of([])):
         with pytest.raises(IncompatibleError, match="no trial has finished yet"):
             table.best()
-    with pytest.raises(ValueError, match="over='sede': no setting is called so"):
+    with pytest.raises(ValueError, match="over='sede': there is no such setting"):
         waiting.best("sede")
 
 

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -91,6 +90,7 @@ def test_a_grid_is_every_combination_in_order():
     assert told == [(r, h, s) for r in (0.1, 0.2) for h in (4, 8) for s in (3, 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dataset", ["cora", "texas", "Photo"])
 @pytest.mark.parametrize(
     "model", [*us.models.MODELS, Mine, Wider, Again.UGDGNN, Own], ids=lambda kind: kind.__qualname__
@@ -278,11 +278,10 @@ def test_trials_can_be_sent_to_other_processes():
     assert [t.key("") for t in pickle.loads(pickle.dumps(trials))] == [t.key("") for t in trials]
 
 
-def test_many_trials_are_written_out_fast():
+def test_a_grid_has_every_combination_once():
     space = grid(UGDGNN, seed=range(10), lr=[0.005, 0.01, 0.05], dropout=[0.1, 0.5, 0.8], weight_decay=[5e-5, 5e-4, 5e-3], depth=[5, 10, 20])  # fmt: skip
-    began = time.perf_counter()
-    assert len(space.trials("cora")) == 810
-    assert time.perf_counter() - began < 2
+    trials = space.trials("cora")
+    assert len(trials) == len({trial.key("") for trial in trials}) == 810
 
 
 # -- random ------------------------------------------------------------------------------------------------------------
@@ -326,6 +325,7 @@ def test_draws_stay_in_their_ranges_and_fill_them():
 # -- where settings say that searches look -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", us.models.MODELS, ids=lambda kind: kind.__name__)
 def test_a_search_that_is_told_nothing_looks_where_settings_say(model):
     declared = declared_search(model)

@@ -17,6 +17,9 @@ from unspool.study.store import Access, Status, Store, StoreProblem
 from unspool.study.store.row import sealed
 from unspool.train import DataRecord, Ending, Result, Trial
 
+pytestmark = pytest.mark.long
+
+
 RESULT = Result(12, 50, 0.1, 0.9, 0.7, 0.71, Ending.ALL_EPOCHS, 0.4)
 SOURCE = {"dataset": "cora", "rows": [1, 2]}
 CORA = DataRecord("cora", "5e1f-0a2b", "accuracy", "classes", SOURCE)
@@ -104,7 +107,7 @@ def test_a_changed_row_is_named(content, tmp_path, change):
     link.close()
     number = re.search(r"number = (\d+)$", change)[1] if "SET number" not in change else "99"
     for access in Access:
-        with pytest.raises(StoreProblem, match=rf"trial {number} in .*study\.db is damaged; bring back a copy"):
+        with pytest.raises(StoreProblem, match=rf"trial {number} in .*study\.db is damaged; restore a copy"):
             Study(Store.open(path, access)).best()
     with pytest.raises(StoreProblem):
         Store(path)  # nothing is trained into it

@@ -64,7 +64,7 @@ def test_a_file_that_was_cut_off_is_refused(path, cut):
         store.add(trials(300), CORA)
     os.truncate(path, cut)
     for access in Access:
-        with pytest.raises(StoreProblem, match=r"damaged.*; (bring|choose)"):
+        with pytest.raises(StoreProblem, match=r"damaged.*; (restore|choose)"):
             Store.open(path, access)
 
 
@@ -103,7 +103,7 @@ def test_a_full_disk_loses_nothing(path):
 
 
 def test_room_is_looked_for_before_the_work(store, monkeypatch):
-    store.check_room(3_000_000)
+    store.check_disk_space(3_000_000)
     assert store.rows() == []
     if store.path is None:
         return
@@ -114,7 +114,7 @@ def test_room_is_looked_for_before_the_work(store, monkeypatch):
 
     monkeypatch.setattr(store_file.os, "fsync", full)
     with pytest.raises(StoreProblem, match="has no room for 10 bytes more; make room"):
-        store.check_room(10)
+        store.check_disk_space(10)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that not even root can write")

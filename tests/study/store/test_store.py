@@ -228,6 +228,7 @@ def test_threads_take_turns(path):
         assert sorted(got) == sorted(keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "count"), [("together", 200), ("forked", 195)])
 def test_processes_share_no_trial(shared, kind, count):
     well, shares = shared[kind]
@@ -302,6 +303,6 @@ def test_readers_see_a_study_that_is_being_written(path):
             sql.execute("UPDATE trial SET status = 'done'")
             assert reader.counts()[Status.DONE] == 0
             assert reader.rows()[0].status is Status.RUNNING
-        for wrong in (lambda: reader.add(trials(), CORA), lambda: reader.claim(keys, 1), reader.check_room):
+        for wrong in (lambda: reader.add(trials(), CORA), lambda: reader.claim(keys, 1), reader.check_disk_space):
             with pytest.raises(StoreProblem, match="opened for reading"):
                 wrong()

@@ -23,6 +23,9 @@ import unspool as us
 from unspool import train
 from unspool.train import Trial, TrialLoader, identity
 
+pytestmark = pytest.mark.long
+
+
 MARKING = Path(__file__).with_name("marking.py")
 
 FILES = {

@@ -23,12 +23,12 @@ from unspool.cli.number_types import Finite, Whole
     type=Finite(0.0, 1.0, min_open=True, max_open=True),
     help="Weight of the fidelity term.",
 )
-@click.option("--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Of sensors and noise.")
+@click.option("--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Seed of sensors and noise.")
 @click.option("--out", default="out/demo.png", show_default=True, type=FILE, help="Where the picture goes.")
 def demo(nodes: int, depth: int, noise: float, alpha: float, seed: int, out: Path) -> None:
     """Denoise a signal on a sensor network, layer by layer.
 
-    Unrolls gradient descent on α‖H−X‖² + (1−α)‖BH‖², prints objective and error after each layer beside the exact solution,
+    Unrolls gradient descent on α‖H−X‖² + (1−α)‖BH‖², prints objective and error after each layer next to those of the exact solution,
     trains the same network with its own α in every layer, and draws what happened.
 
     Example: unspool demo --depth 20 --noise 1.0

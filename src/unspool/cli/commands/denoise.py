@@ -20,9 +20,11 @@ from unspool.cli.number_types import Finite
     "--feature-column", "feature_columns", multiple=True, help="A signal to denoise; all columns when omitted."
 )
 @click.option(
-    "--header/--no-header", default=None, help="Whether the first line of --features names columns; seen when omitted."
+    "--header/--no-header",
+    default=None,
+    help="Whether the first line of --features names columns; detected when omitted.",
 )
-@click.option("--weight", type=Finite(0, 1, min_open=True, max_open=True), help="α of α‖H−X‖² + (1−α)‖BH‖², by hand.")
+@click.option("--weight", type=Finite(0, 1, min_open=True, max_open=True), help="α of α‖H−X‖² + (1−α)‖BH‖².")
 @click.option(
     "--choose", type=click.Choice(["sure", "gcv"]), help="How α is chosen without --weight; sure when omitted."
 )
@@ -36,14 +38,14 @@ from unspool.cli.number_types import Finite
     type=click.Choice(["none", "symmetric"]),
     default="none",
     show_default=True,
-    help="none keeps constants; symmetric is what models use.",
+    help="none leaves constant signals unchanged; symmetric is what models use.",
 )
 @click.option("--out", default="out/denoised.csv", show_default=True, type=FILE, help=".csv, .tsv, .parquet or .npy.")
 @json_option
 def denoise(**options: Any) -> None:
     """Denoise signals on a graph, with no labels and no training.
 
-    Solves min α‖H−X‖² + (1−α)‖BH‖² exactly. α is given by hand, or chosen from the data alone: by Stein's unbiased
+    Solves min α‖H−X‖² + (1−α)‖BH‖² exactly. α is given, or chosen from the data alone: by Stein's unbiased
     estimate of the risk (sure), or by generalised cross-validation (gcv), which needs no noise level.
 
     Example: unspool denoise --edges roads.csv --features temperatures.csv --out smooth.csv

@@ -16,7 +16,7 @@ PLACE = click.Path(path_type=Path)
 #: Which data; all commands that need some take all of these.
 _DATA = (
     click.option("--dataset", metavar="NAME", help="A data set (unspool datasets lists them; citeseer is built in), or package.module:function."),
-    click.option("--data", type=PLACE, help="Folder with raw data, else UNSPOOL_DATA."),
+    click.option("--data", type=PLACE, help="Folder with raw data; the variable UNSPOOL_DATA when omitted."),
     click.option("--edges", type=PLACE, help="Your own graph: CSV, TSV, Parquet, .npz, .npy or GraphML."),
     click.option("--features", type=PLACE, help="Your nodes' features: CSV, TSV, Parquet, .npy, .npz."),
     click.option("--labels", type=PLACE, help="Your nodes' classes or numbers: CSV, TSV, Parquet, .npy."),
@@ -26,10 +26,10 @@ _DATA = (
     click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
     click.option(
         "--directed/--undirected", default=None,
-        help="Whether edges keep their direction; every edge runs both ways, and that is said, when omitted.",
+        help="Whether edges keep their direction; when omitted, every edge runs both ways, with a message where that matters.",
     ),
     click.option("--split-column", help="A column that says train, valid or test."),
-    click.option("--header/--no-header", default=None, help="Whether the first line of --features and --labels names columns; seen when omitted."),
+    click.option("--header/--no-header", default=None, help="Whether the first line of --features and --labels names columns; detected when omitted."),
     click.option("--split", help="public, per-class:20/30, random:0.6/0.2/0.2, fold-3, ...; the set's own when omitted."),
 )  # fmt: skip
 
@@ -37,11 +37,11 @@ _DATA = (
 CONFIG = {
     "lr": "Learning rate.",
     "weight_decay": "Weight decay of weight matrices and biases, not of hop coefficients; or by group: 'first=5e-4;convolution=0.01'.",
-    "epochs": "The most there are.",
-    "monitor": "What picks the epoch: valid_loss, valid_score or last_epoch.",
-    "stop": "When to end early: never, patience or above_mean.",
-    "patience": "End after so many epochs without a better one.",
-    "min_epochs": "Epochs before which above_mean does not stop.",
+    "epochs": "Maximum number of epochs.",
+    "monitor": "Which epoch's weights are kept: the best valid_loss or valid_score, or last_epoch.",
+    "stop": "Early stopping: never, patience or above_mean.",
+    "patience": "Stop after this many epochs without improvement.",
+    "min_epochs": "above_mean does not stop before this epoch.",
     "optimiser": "A class of torch.optim; adam when omitted.",
     "precision": "full, or bfloat16 for the activations.",
     "lower_level": "unrolled: take the K steps. exact: solve the denoising problem exactly and train through its optimality condition.",
@@ -84,14 +84,14 @@ def task_options(command: Command) -> Command:
         help="Scale rows of features to sum 1; the preset's choice when omitted.",
     )(command)
     kinds = click.Choice(["classes", "binary", "numbers", "ranking", "links"])
-    return click.option("--loss", type=kinds, help="What is learnt; seen from the data.")(command)
+    return click.option("--loss", type=kinds, help="What is predicted; detected from the data when omitted.")(command)
 
 
 def model_option(command: Command) -> Command:
     """Add the option that names the class of a model that is not of this package."""
     return click.option(
         "--model", metavar="package.module:Class",
-        help="The class of the trained model, if it is not of this package: files are not allowed to name code.",
+        help="The class of the trained model, if it is not one of this package: a class is never imported because a file names it.",
     )(command)  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from unspool.cli.commands.options import FILE, PLACE, data_options, device_optio
 
 
 @click.command()
-@click.argument("checkpoint", type=PLACE)
+@click.argument("checkpoint", type=PLACE, metavar="FOLDER")
 @data_options
 @model_option
 @click.option("--out", default="out/predictions.csv", show_default=True, type=FILE, help=".csv, .tsv or .parquet.")
@@ -25,8 +25,8 @@ def predict(
 ) -> None:
     """Predict the classes (or numbers) of nodes with a trained model.
 
-    CHECKPOINT is a folder that `unspool train` wrote: one seed, or all of them, whose probabilities are averaged. Without
-    --edges or --dataset the data it was trained on are taken. Writes one row per node with its prediction and the
+    FOLDER is what `unspool train` or `us.save` wrote: one seed, or all of them, whose probabilities are averaged. Without
+    --edges or --dataset, the data that it was trained on are used. Writes one row per node with its prediction and the
     probability of each class.
 
     Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv

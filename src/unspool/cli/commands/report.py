@@ -13,23 +13,23 @@ from unspool.cli.number_types import Whole
 @click.command()
 @click.argument("folder", type=PLACE)
 @click.option(
-    "--out", type=FILE, help="The page: one HTML file. report.html when omitted, for a training job in its folder."
+    "--out", type=FILE, help="The page, one HTML file; when omitted report.html, for a training job in its folder."
 )
-@click.option("--markdown", type=FILE, help="Also write words and tables as Markdown (a training job always does).")
+@click.option("--markdown", type=FILE, help="Also write text and tables as Markdown (a training job always does).")
 @click.option("--latex", type=FILE, help="Also write the tables of a reproduction as LaTeX.")
 @click.option(
     "--trials", default=3, show_default=True, type=Whole(1, 1000),
-    help="Random settings for each statement of the paper that is tested on the way.",
+    help="Random cases for each statement of the paper that the page tests again.",
 )  # fmt: skip
 @model_option
 def report(
     folder: Path, out: Path | None, markdown: Path | None, latex: Path | None, trials: int, model: str | None
 ) -> None:
-    """Write results as one page that needs no network.
+    """Write results as one HTML page that works offline.
 
     FOLDER is what `unspool reproduce` wrote (its CSV files), or what `unspool train` wrote (the folder of a job, or of one seed). Models that
     `unspool train` wrote into the subfolder models of a reproduction add their responses and objectives. For a reproduction the paper's
-    statements are tested again on the way, which takes some seconds.
+    statements are tested again, which takes some seconds.
 
     \b
     Examples:

@@ -12,9 +12,9 @@ from unspool.cli.number_types import Whole
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
-_DETAILS = click.option("--details", is_flag=True, help="Print what a page folds away, too.")
+_DETAILS = click.option("--details", is_flag=True, help="Also print what the page shows only on demand.")
 _ROOT = click.Path(exists=True, file_okay=False, path_type=Path)
-_DATA = click.option("--data", "root", type=_ROOT, help="Folder with raw data, else UNSPOOL_DATA.")
+_DATA = click.option("--data", "root", type=_ROOT, help="Folder with raw data; the variable UNSPOOL_DATA when omitted.")
 
 
 def _listed(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -50,15 +50,15 @@ _PRESETS = click.option(
 )
 _TRAINING = (
     _names("--models", "Only these models."),
-    _names("--datasets", "Only these sets."),
+    _names("--datasets", "Only these data sets."),
     click.option("--seeds", type=Whole(1, 1000), help="Repetitions; 10 when omitted (networks: 3)."),
-    click.option("--epochs", type=Whole(1), help="The most; shortens runs to try things out."),
-    click.option("--max-settings", type=Whole(1), help="So many settings of each search, drawn from all."),
+    click.option("--epochs", type=Whole(1), help="Maximum number of epochs, to try things out with short runs."),
+    click.option("--max-settings", type=Whole(1), help="Search only this many settings, drawn from all of them."),
     click.option("--quick", is_flag=True, help="2 seeds, 50 epochs, a few settings, on the built-in CiteSeer only."),
     click.option("--out", type=_FOLDER, help="Where study and results go: out/reproduce when omitted, out/quick with --quick."),
     device_option,
-    click.option("--jobs", type=Whole(1), help="Processes on a CPU; as many as pay when omitted."),
-    click.option("--stored", is_flag=True, help="Train nothing: write and show what OUT/study.db holds already."),
+    click.option("--jobs", type=Whole(1), help="Processes on a CPU; as many as make it faster when omitted."),
+    click.option("--stored", is_flag=True, help="Train nothing: write and show what OUT/study.db already holds."),
     _DATA,
     _DETAILS,
     _JSON,
@@ -89,9 +89,9 @@ def _with_training(command: Command) -> Command:
 def reproduce() -> None:
     """Run the paper's tables and figures again, ours next to theirs.
 
-    Everything goes through one study (OUT/study.db), so a command that is run again goes on where it was cut off, and what
+    Everything goes through one study (OUT/study.db), so a command that is run again continues where it was interrupted, and what
     one experiment has trained the next one does not train again. Results are kept as CSV files in OUT/results, one row for
-    each trial, with machine.json. Sets that are not here are named and left out. What is printed is what `unspool report` puts on its page.
+    each trial, with machine.json. Data sets that are not available are named and left out. The same tables are on the page that `unspool report` writes.
 
     \b
     Examples:
@@ -106,7 +106,7 @@ def reproduce() -> None:
 @_DATA
 @_JSON
 def datasets(root: Path | None, as_json: bool) -> None:
-    """Table 3: nodes, edges, features and classes, counted and printed, and why they differ.
+    """Table 3: nodes, edges, features and classes, our counts next to the printed ones, and why they differ.
 
     Example: unspool reproduce datasets
     """
@@ -116,9 +116,13 @@ def datasets(root: Path | None, as_json: bool) -> None:
 
 
 @reproduce.command()
-@click.option("--trials", default=3, show_default=True, type=Whole(1, 1000), help="Random settings per claim.")
+@click.option("--trials", default=3, show_default=True, type=Whole(1, 1000), help="Random cases per claim.")
 @click.option(
-    "--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Of the random graphs, sizes and parameters."
+    "--seed",
+    default=0,
+    show_default=True,
+    type=Whole(0, 2**32 - 1),
+    help="Seed of the random graphs, sizes and parameters.",
 )
 @_DETAILS
 @_JSON
@@ -171,7 +175,7 @@ _experiment(
 )
 _experiment(
     "robust",
-    """Robustness: a fidelity of row lengths (AirGNN's, ‖H−X‖₂,₁) against one of squares, damaged and clean nodes apart.
+    """Robustness: a fidelity of row lengths (AirGNN's, ‖H−X‖₂,₁) against one of squares, damaged and clean nodes scored separately.
 
     \b
     signals  the two problems themselves, on signals with rows 1 to 30 times as long
@@ -185,7 +189,7 @@ _experiment(
 )
 _experiment(
     "attacked",
-    """Cora and CiteSeer with edges changed by others (Metattack, 0 to 25 %), with the settings of Table 2 before the attack.
+    """Cora and CiteSeer with published attacks on their edges (Metattack, 0 to 25 %), with the settings of Table 2 before the attack.
 
     Settings that the paper does not print (AirGNN, LearntRows, MLP, ...) are those that `table2` or `robust` found in the same folder.
 

@@ -10,7 +10,7 @@ from unspool.cli.commands.options import FILE, PLACE, json_option, model_option
 
 
 @click.command()
-@click.argument("checkpoint", type=PLACE)
+@click.argument("checkpoint", type=PLACE, metavar="FOLDER")
 @model_option
 @click.option(
     "--edges",
@@ -28,9 +28,9 @@ from unspool.cli.commands.options import FILE, PLACE, json_option, model_option
 def spectrum(checkpoint: Path, model: str | None, edges: Path | None, out: Path, as_json: bool) -> None:
     """Show what a trained model does to each graph frequency.
 
-    Prints the problem that the model solves, its frequency response and its hop coefficients, and draws them. With
+    FOLDER holds one trained model. Prints the problem that the model solves, its frequency response and its hop coefficients, and draws them. With
     --edges the picture shows the graph's own frequencies and where the energy of white noise goes; models that are not
-    linear are measured on that graph. Edges are taken to run both ways.
+    linear are measured on that graph. Every edge runs both ways.
 
     Example: unspool spectrum out/train/seed0 --edges edges.csv --out out/spectrum.png
     """

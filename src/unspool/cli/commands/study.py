@@ -1,4 +1,4 @@
-"""``unspool study ...``: many trials trained, looked at, compared, and handed over."""
+"""``unspool study ...``: many trials trained, inspected, compared, and written as models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WHERE = click.option(
     "--where", multiple=True, metavar="NAME=VALUE", help="Only trials with this setting; may be repeated."
 )
 _OVER = click.option(
-    "--over", multiple=True, default=("seed",), show_default=True, help="What is averaged over; may be repeated."
+    "--over", multiple=True, default=("seed",), show_default=True, help="What to average over; may be repeated."
 )
 _BY = click.option(
     "--by", type=click.Choice(["score", "loss"]), default="score", show_default=True, help="Which validation number."
@@ -41,7 +41,7 @@ def _chosen(command: Command) -> Command:
 
 @click.group()
 def study() -> None:
-    """Train hundreds of trials at once, and see what they say.
+    """Train hundreds of trials at once, and compare their results.
 
     \b
     Start with two commands:
@@ -53,21 +53,23 @@ def study() -> None:
 @study.command()
 @click.argument("models", nargs=-1)
 @data_options
-@click.option("--seeds", default=10, show_default=True, type=Whole(1, 100_000), help="Of each setting.")
-@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Seeds count from here.")
+@click.option("--seeds", default=10, show_default=True, type=Whole(1, 100_000), help="Seeds for each setting.")
+@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="The first seed.")
 @click.option(
     "--preset", "presets", multiple=True, type=click.Choice(["paper", "official", "default"]),
-    help="Where settings come from that are not said; paper where there is one. May be repeated.",
+    help="Source of the settings that you do not give; when omitted, paper for named models on the paper's data sets, else default. May be repeated.",
 )  # fmt: skip
 @setting_options
 @config_options
 @task_options
-@click.option("--random", "count", type=Whole(1, 1_000_000), help="Draw so many settings instead of a grid.")
+@click.option(
+    "--random", "count", type=Whole(1, 1_000_000), help="Draw this many settings at random instead of a grid."
+)
 @click.option(
     "--range", "ranges", multiple=True, metavar="NAME=LOW:HIGH",
-    help="For --random: LOW:HIGH, LOW:HIGH:log, or LOW..HIGH; where the models say that searches look when nothing is given.",
+    help="For --random: LOW:HIGH (uniform), LOW:HIGH:log (log-uniform) or LOW..HIGH (whole numbers); the search ranges that models declare when nothing is given.",
 )  # fmt: skip
-@click.option("--draw", default=0, show_default=True, type=Whole(0), help="Which random draw.")
+@click.option("--draw", default=0, show_default=True, type=Whole(0), help="Seed of the random draw.")
 @click.option("--paper-grid", is_flag=True, help="The grid that the paper searched, for each model.")
 @click.option("--out", default="out/study.db", show_default=True, type=PLACE, help="The file of the study.")
 @click.option(
@@ -75,17 +77,21 @@ def study() -> None:
     type=Whole(0, 1000),
     default=0,
     show_default=True,
-    help="Write the trained models of the best so many settings beside the file.",
+    help="Write the trained models of the best N settings next to the file.",
 )
 @click.option("--jobs", type=Whole(1), help="Processes on a CPU; one per core on small graphs when omitted.")
 @device_option
 @click.option(
     "--threads", type=Whole(1),
-    help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
+    help="Threads of each process on a CPU; when omitted, one on graphs of up to 4,096 nodes and all cores above.",
 )  # fmt: skip
-@click.option("--at-once", default=1024, show_default=True, type=Whole(1), help="The most trials in one batch.")
-@click.option("--seconds", type=Finite(0, min_open=True), help="End after so long; the rest waits.")
-@click.option("--retry-failed", is_flag=True, help="Train failed trials of the file again.")
+@click.option(
+    "--at-once", default=1024, show_default=True, type=Whole(1), help="Maximum number of trials in one batch."
+)
+@click.option(
+    "--seconds", type=Finite(0, min_open=True), help="Time limit; the remaining trials wait for the next run."
+)
+@click.option("--retry-failed", is_flag=True, help="Train the failed trials in the file again.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines: start, progress, failed, leader, kept, summary."
@@ -93,9 +99,9 @@ def study() -> None:
 def run(**options: Any) -> None:
     """Train MODELS (UGDGNN when omitted) with every combination of settings and seeds, many trials at once.
 
-    Options of settings and of training take several values with commas between them. Each trial gives what `unspool train` gives for
-    it alone, and is in the file as soon as it ends. Run the same command again to continue after Ctrl-C, kill -9 or a power cut: what
-    is finished is not trained again. Other commands may read the file meanwhile, and a second process may run the same study.
+    Options for settings and training take several values, separated by commas. Each trial gives the same result as `unspool train`
+    alone, and is in the file as soon as it ends. Run the same command again to continue after Ctrl-C, kill -9 or a power cut: what
+    is finished is not trained again. Other commands can read the file meanwhile, and a second process can run the same study.
 
     \b
     Examples:
@@ -124,9 +130,9 @@ def run(**options: Any) -> None:
 @click.option("--out", required=True, type=_FOLDER, help="The folder of the model.")
 @_JSON
 def model(file: Path, trial: str, model: str | None, out: Path, **options: Any) -> None:
-    """Hand over the trained network of one trial: a folder for predict, explain, spectrum and us.load.
+    """Write the trained network of one trial: a folder for predict, explain, spectrum and us.load.
 
-    The trial is trained again, exactly, on the data of the study, and it is checked that it comes out as before.
+    The trial is trained again on the data of the study, and the result is checked against the stored one.
 
     \b
     Examples:
@@ -141,12 +147,12 @@ def model(file: Path, trial: str, model: str | None, out: Path, **options: Any) 
 
 @study.command()
 @_STUDY
-@click.option("--watch", is_flag=True, help="Look again every second until all trials have ended.")
+@click.option("--watch", is_flag=True, help="Update every second until all trials have ended.")
 @_JSON
 def status(file: Path, watch: bool, as_json: bool) -> None:
-    """Say how far a study is: counts, speed, who is training, what failed.
+    """Show the progress of a study: counts, speed, which processes are training, what failed.
 
-    Reading keeps nobody waiting: a study may be trained meanwhile.
+    This only reads: it does not block processes that train the study.
 
     Example: unspool study status out/study.db --watch
     """
@@ -161,12 +167,14 @@ def status(file: Path, watch: bool, as_json: bool) -> None:
 @_BY
 @click.option("--each", multiple=True, metavar="NAME", help="The best for each model, or each value of a setting.")
 @_chosen
-@click.option("--top", default=10, show_default=True, type=Whole(1), help="So many settings on each data set.")
+@click.option(
+    "--top", default=10, show_default=True, type=Whole(1), help="How many settings to show for each data set."
+)
 @_JSON
 def best(file: Path, **options: Any) -> None:
     """Show the settings with the best validation scores, and what they reach on test data.
 
-    Settings are chosen by validation alone; there is no way to choose by test scores.
+    Settings are chosen by validation alone, never by test scores.
 
     Example: unspool study best out/study.db --each model
     """
@@ -180,7 +188,7 @@ def best(file: Path, **options: Any) -> None:
 @click.argument("trial", metavar="KEY-OR-NUMBER")
 @_JSON
 def show(file: Path, trial: str, as_json: bool) -> None:
-    """Show everything about one trial, and the command that hands over its network.
+    """Show everything about one trial, and the command that writes its network.
 
     Example: unspool study show out/study.db 7
     """
@@ -192,20 +200,20 @@ def show(file: Path, trial: str, as_json: bool) -> None:
 @study.command()
 @_STUDY
 @click.argument("sides", nargs=-1, metavar="[A B]")
-@click.option("--all", "every", is_flag=True, help="All pairs of models, corrected after Holm.")
-@click.option("--test", type=click.Choice(["t", "wilcoxon"]), default="t", show_default=True, help="Of the pairs.")
+@click.option("--all", "every", is_flag=True, help="All pairs of models, with Holm's correction.")
+@click.option("--test", type=click.Choice(["t", "wilcoxon"]), default="t", show_default=True, help="Paired test.")
 @click.option(
-    "--confidence", default=0.95, show_default=True, help="Of the interval.",
+    "--confidence", default=0.95, show_default=True, help="Level of the confidence interval.",
     type=Finite(0, 1, min_open=True, max_open=True),
 )  # fmt: skip
 @_OVER
 @_chosen
 @_JSON
 def compare(file: Path, **options: Any) -> None:
-    """Say whether A differs from B on test data by more than their seeds do.
+    """Test whether A and B differ on test data by more than the seeds explain.
 
     A and B are models (GCN), settings (dropout=0.5) or both (GCN,dropout=0.5). Each side is the setting that validation
-    chooses among those, and the same seeds make pairs.
+    chooses among those; pairs have the same seed.
 
     Example: unspool study compare out/study.db GCN UGDGNN --test wilcoxon
     """
@@ -221,7 +229,7 @@ def compare(file: Path, **options: Any) -> None:
 @_chosen
 @_JSON
 def importance(file: Path, **options: Any) -> None:
-    """Say which settings matter: how much of the spread of validation scores each explains.
+    """Show which settings matter: how much of the spread of validation scores each explains.
 
     Example: unspool study importance out/study.db --where model=GCN
     """
@@ -234,10 +242,10 @@ def importance(file: Path, **options: Any) -> None:
 @_STUDY
 @click.option("--out", default="out/study", show_default=True, type=_FOLDER, help="The folder of the pictures.")
 @click.option("--format", "kind", type=click.Choice(["png", "svg", "pdf"]), default="png", show_default=True)
-@click.option("--top", default=10, show_default=True, type=Whole(1, 50), help="So many leaders.")
+@click.option("--top", default=10, show_default=True, type=Whole(1, 50), help="How many of the best settings to draw.")
 @_chosen
 def plot(file: Path, **options: Any) -> None:
-    """Draw the leaders, each setting, what matters, and the heat map of two settings where exactly two vary.
+    """Draw the best settings, the effect of each setting, importances, and a heat map where exactly two settings vary.
 
     Example: unspool study plot out/study.db --out out/study --format svg
     """

@@ -25,22 +25,26 @@ from unspool.cli.number_types import Finite, Whole
 @click.option(
     "--preset",
     type=click.Choice(["paper", "official", "default"]),
-    help="Where settings come from that are not said; paper where there is one.",
+    help="Source of the settings that you do not give; when omitted, paper for named models on the paper's data sets, else default.",
 )
 @setting_options
 @config_options
 @task_options
-@click.option("--seeds", default=1, show_default=True, type=Whole(1, 1000), help="How many runs.")
-@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Seeds count from here.")
-@click.option("--jobs", type=Whole(1), help="Seeds at once, a process each; one per core on small graphs when omitted.")
+@click.option("--seeds", default=1, show_default=True, type=Whole(1, 1000), help="Number of seeds, one run each.")
+@click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="The first seed.")
+@click.option(
+    "--jobs",
+    type=Whole(1),
+    help="Seeds trained in parallel, one process each; one per core on small graphs when omitted.",
+)
 @device_option
 @click.option(
     "--threads",
     type=Whole(1),
-    help="Of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.",
+    help="Threads of each process on a CPU; when omitted, one on graphs of up to 4,096 nodes and all cores above.",
 )
 @click.option("--out", default="out/train", show_default=True, type=PLACE, help="Where models and report go.")
-@click.option("--resume", is_flag=True, help="Continue runs that were cut off; finished seeds stay.")
+@click.option("--resume", is_flag=True, help="Continue interrupted runs; finished seeds are kept.")
 @click.option("--snapshot-every", default=10.0, show_default=True, type=Finite(0), help="Seconds between snapshots.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: progress, seed, summary.")
@@ -49,8 +53,8 @@ def train(**options: Any) -> None:
     """Train MODEL (UGDGNN when omitted) on a data set or on your own files, once per seed.
 
     MODEL is a name that `unspool models` lists, or a class of your own as package.module:Class. Prints the test score, the
-    problem that the model solves, and where models and report are. Every seed has its own starting weights, and its own split where
-    splits are random. Ctrl-C keeps the best epoch so far; --resume continues a run that was cut off, to the same numbers.
+    problem that the model solves, and where models and report are. Every seed has its own initial weights, and its own split where
+    splits are random. Ctrl-C keeps the best epoch so far; --resume continues an interrupted run to the same numbers.
 
     \b
     Examples:

@@ -9,12 +9,16 @@ from unspool.cli.number_types import Whole
 
 @click.command()
 @click.option(
-    "--seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="Of the random graphs, sizes and parameters."
+    "--seed",
+    default=0,
+    show_default=True,
+    type=Whole(0, 2**32 - 1),
+    help="Seed of the random graphs, sizes and parameters.",
 )
-@click.option("--trials", default=3, show_default=True, type=Whole(1, 1000), help="Random settings per claim.")
+@click.option("--trials", default=3, show_default=True, type=Whole(1, 1000), help="Random cases per claim.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of a table.")
 def verify(seed: int, trials: int, as_json: bool) -> None:
-    """Put the paper's statements to the test, in float64 at random sizes and parameters.
+    """Test the paper's statements in float64, at random sizes and parameters.
 
     Every claim ends as "holds", "holds when ..." or as a counter-example. Exit status 1 means that one did not end as
     documented.

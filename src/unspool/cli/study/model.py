@@ -34,7 +34,7 @@ def run(
             if row.status is Status.FAILED
             else "run the study again to train it"
         )
-        raise ValueError(f"trial {row.number} of {file} has no result to hand over: it is {row.status.value}; {way}")
+        raise ValueError(f"trial {row.number} of {file} has no trained network: it is {row.status.value}; {way}")
     data.check()
     check_device(device_for(device))
     check_folder(out)
@@ -44,7 +44,7 @@ def run(
         echo({"number": row.number, "key": row.key, "folder": str(out)})
         return
     console = console_for()
-    console.print(f"trial {row.number} was trained again and came out as before; its network is in {out}", markup=False)
+    console.print(f"trial {row.number} was trained again with the same result; its network is in {out}", markup=False)
     told = "" if model is None else f" --model {model}"
     console.print(f"  unspool predict {out}{told}", markup=False)
 
@@ -63,7 +63,7 @@ def _loader(file: Path, row: Row, data: DataOptions, device: str) -> TrialLoader
     source = row.data.source
     problem = what_is_wrong({"data": {"source": source}, "task": {"kind": row.data.kind}})
     if problem is not None:
-        raise ValueError(f"trial {row.number} of {file} is damaged: {problem}; bring back a copy, or run it again")
+        raise ValueError(f"trial {row.number} of {file} is damaged: {problem}; restore a copy, or run it again")
     if data.own or data.dataset is not None:
         return loader_of(data, row.data.kind, device)
     if source is None:
@@ -73,7 +73,7 @@ def _loader(file: Path, row: Row, data: DataOptions, device: str) -> TrialLoader
     name = source.get("dataset", "")
     if ":" in name and not is_registered(name):
         raise IncompatibleError(
-            f"the study was run on {name}, which is not imported because a file says so; name it with --dataset"
+            f"the study was run on {name}, which is not imported just because a file names it; name it with --dataset"
         )
     named = DataOptions.from_record(source)
     named = replace(named, data=data.data, split=named.split if data.split is None else data.split)
@@ -89,7 +89,7 @@ def _of_files(row: Row, named: DataOptions, device: str) -> TrialLoader:
         loader = None
     if loader is None or loader.fingerprint != row.data.fingerprint:
         raise ValueError(
-            f"{', '.join(files_of(named.record()))}: not what trial {row.number} was trained on, or not to be read; give the data "
+            f"{', '.join(files_of(named.record()))}: not what trial {row.number} was trained on, or not readable; give the data "
             "with --edges and --features"
         )
     return loader

@@ -45,7 +45,7 @@ def rows_of(file: Path, dataset: str | None = None) -> list[Row]:
     ]
     if not found:
         known = ", ".join(dict.fromkeys(row.data.name for row in rows))
-        raise ValueError(f"--dataset {dataset}: {file} has no trials on it; there are {known}")
+        raise ValueError(f"--dataset {dataset}: {file} has no trials on it; it has {known}")
     return found
 
 
@@ -108,7 +108,7 @@ def named(table: study.TrialTable, option: str, text: str) -> dict[str, Any]:
         fits = [one for one in known if _fits(one, value)]
         if not fits:
             told = ", ".join(str(one) for one in known[:20])
-            raise ValueError(f"{option} {part}: no finished trial has {name} {value}; there are {told}")
+            raise ValueError(f"{option} {part}: no finished trial has {name} {value}; the values are {told}")
         found[name] = fits[0]
     return found
 
@@ -181,4 +181,4 @@ def check_names(table: study.TrialTable, option: str, names: Sequence[str]) -> N
     """Refuse names of settings that no trial has."""
     for name in names:
         if name not in table.columns:
-            raise ValueError(f"{option} {name}: no setting is called so; there are {', '.join(table.columns)}")
+            raise ValueError(f"{option} {name}: there is no such setting; the settings are {', '.join(table.columns)}")

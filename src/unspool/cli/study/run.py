@@ -160,7 +160,7 @@ def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     crowd = f", {work.jobs} processes" if work.jobs > 1 else ""
     crowd += "" if options.threads is None else f", {options.threads} thread{'s'[: options.threads > 1]} each"
     console.print("\n".join([f"{work.loader.data}", *column_lines(work.loader.data), f"{work.space}"]), markup=False)
-    console.print(f"what is not said comes from the preset {presets}")
+    console.print(f"settings that are not given come from the preset {presets}")
     console.print(f"{many} into {options.out}{there}; on {device}{crowd}", markup=False)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console, Group
@@ -16,10 +14,10 @@ from rich.text import Text
 
 from unspool import study
 from unspool.cli import terminal
-from unspool.cli.progress import JSON_EVERY, LINE_EVERY
+from unspool.cli.progress import LiveScreen
 
 
-class StudyScreen:
+class StudyScreen(LiveScreen[Live]):
     """Shows how trials are getting on.
 
     Args:
@@ -30,24 +28,12 @@ class StudyScreen:
     """
 
     def __init__(self, console: Console, as_json: bool, before: int, tell: Callable[[study.Trial], str]) -> None:
-        self.console, self.as_json, self.before, self.tell = console, as_json, before, tell
-        self._told = time.monotonic()
+        super().__init__(console, as_json)
+        self.before, self.tell = before, tell
         self._bar = Progress(BarColumn(20), MofNCompleteColumn(), TextColumn("{task.fields[line]}"))
         self._task = self._bar.add_task("", total=None, line="")
-        self._live: Live | None = None
         if console.is_terminal and not console.quiet:
             self._live = Live(self._bar, console=console, transient=True, refresh_per_second=5)
-
-    def __enter__(self) -> StudyScreen:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def show(self, now: study.Progress) -> None:
         """One report of the engine."""
@@ -57,10 +43,8 @@ class StudyScreen:
             # Two lines: together they are wider than most terminals.
             self._live.update(Group(self._bar, Text(self._best(now), no_wrap=True, overflow="ellipsis")))
             return
-        moment = time.monotonic()
-        if moment - self._told < (JSON_EVERY if self.as_json else LINE_EVERY):
+        if not self._is_time():
             return
-        self._told = moment
         if self.as_json:
             echo(self._record(now, done, total))
         elif not self.console.quiet:

@@ -74,11 +74,9 @@ class SpaceOptions:
 
     def _check(self, said: Mapping[str, list[Any]]) -> None:
         if self.ranges and self.count is None:
-            raise ValueError("--range is drawn from at random; say how often with --random N, or give a list of values")
+            raise ValueError("--range is for random draws; give their number with --random N, or give a list of values")
         if self.paper_grid and (said or self.count is not None or self.presets):
-            raise ValueError(
-                "--paper-grid is the paper's grid as it stands; leave the settings out, or give lists of values"
-            )
+            raise ValueError("--paper-grid is a fixed grid; leave the settings out, or give lists of values")
 
     def _values(self, kinds: list[type[nn.Module]]) -> dict[str, list[Any]]:
         """Every setting that was said, with its values."""
@@ -88,7 +86,7 @@ class SpaceOptions:
             name, text = _pair("--setting", pair)
             if name in found:
                 raise ValueError(
-                    f"--setting {pair}: {name} is said twice; give all its values in one list, {_list(name)}"
+                    f"--setting {pair}: {name} is given twice; give all its values in one list, {_list(name)}"
                 )
             one = _setting(name, kinds)
             found[name] = [one.parse(part.strip()) for part in text.split(",")]
@@ -99,7 +97,7 @@ class SpaceOptions:
         for pair in self.ranges:
             name, text = _pair("--range", pair)
             if name in said or name in found:
-                raise ValueError(f"--range {pair}: {name} is said twice; give one range, or one list")
+                raise ValueError(f"--range {pair}: {name} is given twice; give one range, or one list")
             try:
                 kind = _setting(name, kinds).kind
             except InputError as problem:
@@ -120,7 +118,7 @@ def _joined(parts: list[study.Space]) -> study.Space:
 def _pair(option: str, pair: str) -> tuple[str, str]:
     name, text = split_pair(option, pair)
     if name in _ELSEWHERE:
-        raise ValueError(f"{option} {pair}: {name} is said with {_ELSEWHERE[name]}")
+        raise ValueError(f"{option} {pair}: {name} is set with {_ELSEWHERE[name]}")
     return name, text
 
 
@@ -163,9 +161,11 @@ def range_of(pair: str, text: str) -> Any:
     except ValueError:
         ends = []
     if len(ends) != 2 or parts[2:] not in ([], [] if whole else ["log"]):
-        raise ValueError(f"--range {pair}: write LOW:HIGH, LOW:HIGH:log for factors, or LOW..HIGH for whole numbers")
+        raise ValueError(
+            f"--range {pair}: write LOW:HIGH, LOW:HIGH:log for a log range, or LOW..HIGH for whole numbers"
+        )
     if not ends[0] < ends[1] or (parts[2:] and ends[0] <= 0):
-        factors = "a low end above 0 for factors; for other ends leave :log out"
+        factors = "a low end above 0 for a log range; otherwise leave :log out"
         what = factors if parts[2:] and ends[0] <= 0 else "two finite ends, the lower one first"
         raise ValueError(f"--range {pair}: expected {what}")
     make: Any = study.integers if whole else study.log_uniform if parts[2:] else study.uniform

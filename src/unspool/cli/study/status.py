@@ -48,7 +48,7 @@ def _watch_lines(store: Store, rows: list[Row], console: Console, as_json: bool)
         now = Counter(row.status for row in rows)
         if now != before:
             before = now
-            _json(store, rows) if as_json else console.print(_told(rows))
+            _json(store, rows) if as_json else console.print(_one_line(rows))
         time.sleep(EVERY)
         rows = store.rows()
     return rows
@@ -86,13 +86,13 @@ def _lines(store: Store, rows: Sequence[Row]) -> list[str]:
         return ["all trials have ended"] if rows else ["there are no trials yet"]
     workers = store.workers()
     if not workers:
-        return [f"nobody is training; run the same command again to train the {left} that wait"]
+        return [f"no process is training; run the same command again to train the {left} that wait"]
     lines = [f"process {pid} on {host} trains {many} trial{'s'[: many > 1]}" for host, pid, many in workers]
     speed = rate(rows)
     return lines if speed is None else [*lines, f"{speed:.2g} trials/s, {span(left / speed)} left"]
 
 
-def _told(rows: Sequence[Row]) -> str:
+def _one_line(rows: Sequence[Row]) -> str:
     many, speed = Counter(row.status for row in rows), rate(rows)
     parts = [f"{many[status]} {status.value}" for status in Status if many[status]]
     return ", ".join(parts if speed is None else [*parts, f"{speed:.2g} trials/s"])

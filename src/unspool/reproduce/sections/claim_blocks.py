@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, text_columns
-from unspool.report.text import signed
+from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, signed, text_columns
 from unspool.reproduce.accuracy_claims import Outcome, WinCount, superiority
 from unspool.reproduce.claims import MIN_PAIRS, ClaimTest, Verdict, count_verdicts
 from unspool.reproduce.sections.names import DATASET_ORDER, dataset_title, order_of
@@ -33,7 +32,7 @@ def claim_blocks(tests: Sequence[ClaimTest], name: str, what: str = "mean test a
 
 def verdict_table(tests: Sequence[ClaimTest], name: str) -> Table:
     """How often each claim holds, with the largest difference that is told from chance."""
-    columns = [*text_columns("claim"), "holds", "fails", "cannot be told", "largest difference"]
+    columns = [*text_columns("claim"), "holds", "fails", "undecided", "largest difference"]
     rows: Rows = []
     for count in count_verdicts(tests):
         claim = count.claim
@@ -63,7 +62,7 @@ def main_sentence(tests: Sequence[ClaimTest]) -> list[Block]:
     found = superiority(tests)
     if not found:
         return []
-    columns = text_columns("dataset", "the sentence", "better than", "worse than", "cannot be told from")
+    columns = text_columns("dataset", "the sentence", "better than", "worse than", "undecided against")
     rows: Rows = []
     for one in sorted(found, key=lambda one: order_of(one.dataset, DATASET_ORDER)):
         sides = [", ".join(names) if names else "none" for names in (one.better, one.worse, one.even)]

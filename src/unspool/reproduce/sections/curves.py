@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from unspool.report import Block, Cell, Figure, Heading, Panel, Paragraph, Rows, Table, text_columns
-from unspool.report.text import shown
+from unspool.report import Block, Cell, Figure, Heading, Panel, Paragraph, Rows, Table, shown, text_columns
 from unspool.reproduce.attacked import attacked_tests
 from unspool.reproduce.conditions import CLEAN, Factor, Phase
 from unspool.reproduce.depth import depth_tests, smoothing_tests

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from unspool.report import Block, Cell, Folded, Mark, Notes, Paragraph, Rows, Table, Tone, text_columns
-from unspool.report.text import signed
+from unspool.report import Block, Cell, Folded, Mark, Notes, Paragraph, Rows, Table, Tone, signed, text_columns
 from unspool.reproduce.entries import Entry, Standing
 from unspool.reproduce.interpretations import Explained, explain_misses, interpretation_named
 from unspool.reproduce.records import Results

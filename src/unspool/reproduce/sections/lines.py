@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unspool.report import Cell, Panel, Rows, Stroke, Table, text_columns
+from unspool.report import Cell, Panel, Rows, Stroke, Table, shown, text_columns
 from unspool.report.figure import GOLD, PINK, SKY, finish
-from unspool.report.text import shown
 from unspool.reproduce.sections.names import MODEL_ORDER, dataset_title, order_of
 from unspool.spectral.drawing import BLUE, GREEN, GREY, ORANGE
 

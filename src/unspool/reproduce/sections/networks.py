@@ -9,7 +9,7 @@ from typing import Any
 from unspool import datasets
 from unspool.datasets import Dataset
 from unspool.errors import IncompatibleError
-from unspool.models.pretrained import load_pretrained
+from unspool.models import load_pretrained
 from unspool.report import (
     Block,
     Cell,
@@ -21,12 +21,13 @@ from unspool.report import (
     Paragraph,
     Rows,
     Table,
+    counted,
+    shown,
     text_columns,
 )
 from unspool.report.figure import finish
 from unspool.report.seeds import Job, read_job
 from unspool.report.spectra import GRID, learnt, read_models, response_panel, response_table, scaled_density
-from unspool.report.text import counted, shown
 from unspool.reproduce.descent import Descent
 from unspool.reproduce.networks import Density, Network, descent_of, read_networks
 from unspool.reproduce.sections.names import DATASET_ORDER, MODEL_ORDER, dataset_title, order_of

@@ -6,8 +6,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, text_columns
-from unspool.report.text import counted, plain
+from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, counted, text_columns
+from unspool.report.text import plain
 from unspool.reproduce.entries import Entry, choose
 from unspool.reproduce.records import Results, Search
 from unspool.reproduce.sections.names import DATASET_ORDER, MODEL_ORDER, dataset_title, in_order, order_of

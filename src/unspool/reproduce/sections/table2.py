@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from unspool.report import Block, Cell, Column, Folded, Heading, Mark, Notes, Paragraph, Rows, Table, Tone, text_columns
-from unspool.report.text import counted, shown, signed
+from unspool.report import (
+    Block,
+    Cell,
+    Column,
+    Folded,
+    Heading,
+    Mark,
+    Notes,
+    Paragraph,
+    Rows,
+    Table,
+    Tone,
+    counted,
+    shown,
+    signed,
+    text_columns,
+)
 from unspool.reproduce.accuracy_claims import accuracy_tests
 from unspool.reproduce.entries import Entry, Standing, choose
 from unspool.reproduce.records import Record, Results

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from unspool.datasets.statistics import Row
 from unspool.models import MODELS
-from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, text_columns
+from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, counted, text_columns
 from unspool.report.table import Formula
-from unspool.report.text import counted
 from unspool.theory import Certificate, Verdict
 
 #: What the propagation of each model computes, as in Table 1 of the paper.

@@ -129,7 +129,7 @@ class Flag(Kind):
 
 
 @dataclass(frozen=True)
-class Member(Kind):
+class EnumMember(Kind):
     """One member of an enum; files and command lines have it by its name in small letters."""
 
     enum: type[Enum]

@@ -7,9 +7,9 @@ import copy
 from torch import Tensor, nn
 
 from unspool.graph import Graph, check_input
-from unspool.models.model import Model
+from unspool.models import Model
 from unspool.objective import Fidelity, Ridge, Smoothness
-from unspool.ops.polynomial import Basis, propagate
+from unspool.ops import Basis, propagate
 from unspool.unrolling import Input, Polynomial, Unrolled
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unspool.train import PreparedTrial
+from unspool.train import PreparedTrial, seeded
 from unspool.train.epochs import Epochs, make_optimiser
-from unspool.train.seeding import seeded
 
 
 class SingleTrial:

@@ -17,9 +17,8 @@ from unspool.nn import Dropout
 from unspool.study.batch import check_ahead
 from unspool.study.batch.adam import StackedAdam
 from unspool.study.batch.fixed_hops import with_fixed_hops
-from unspool.train import PreparedTrial
+from unspool.train import CrossEntropy, Loss, PreparedTrial
 from unspool.train.epochs import WARM_UP, own_stream
-from unspool.train.loss import CrossEntropy, Loss
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
 RING = 64

@@ -14,15 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.models.model import Model
+from unspool.models import Model
 from unspool.study.batch import TrialBatch
 from unspool.study.batch.fixed_hops import with_fixed_hops
 from unspool.study.batch.kernel.fits import fast_signature
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, state
-from unspool.train import PreparedTrial, Trial
-from unspool.train.config import Precision
-from unspool.train.loss import Binary, CrossEntropy, Ranking, Regression
+from unspool.train import Binary, CrossEntropy, Precision, PreparedTrial, Ranking, Regression, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
 

@@ -17,7 +17,7 @@ from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import RING
 from unspool.study.engine.batching import FULL, signature, sort_trials
 from unspool.study.engine.batching import open_batch as _open_batch
-from unspool.study.engine.memory import room_beside, settle, slots_for
+from unspool.study.engine.memory import fits_another_batch, settle, slots_for
 from unspool.study.engine.progress import Clock, Progress
 from unspool.study.engine.queue import Queue, Ready
 from unspool.study.engine.tracker import TrialTracker
@@ -29,8 +29,8 @@ _LOG = logging.getLogger(__name__)
 
 #: Epochs between two looks at the results; on a GPU a look means waiting for it.
 CHUNKS = {"cpu": 5, "cuda": 25}
-#: Batches beside each other on a GPU, where groups are small. One: what several gain there has not been measured yet.
-BESIDE = 1
+#: Batches at the same time on a GPU, where groups are small. One: what several gain there has not been measured yet.
+BATCHES_AT_ONCE = 1
 
 
 def train_trials(
@@ -42,7 +42,7 @@ def train_trials(
     chunk: int | None = None,
     watch: Callable[[Progress], None] | None = None,
     seconds: float | None = None,
-    beside: int = BESIDE,
+    batches_at_once: int = BATCHES_AT_ONCE,
     open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch] = _open_batch,
 ) -> None:
     """Train trials, as many at once as are fast; each gives what :func:`unspool.train.train_trial` gives for it alone.
@@ -58,7 +58,7 @@ def train_trials(
         chunk: epochs between two looks at the results; no result depends on it.
         watch: told how it is getting on.
         seconds: when to stop and release what is not finished.
-        beside: the largest number of small batches at once on a GPU; no result depends on it.
+        batches_at_once: the largest number of small batches at once on a GPU; no result depends on it.
         open_batch: makes batches out of members of one signature.
 
     Example:
@@ -78,9 +78,9 @@ def train_trials(
         raise ValueError(f"most={most}: at least one trial trains at a time")
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk={chunk}: expected at least one epoch")
-    if beside < 1:
-        raise ValueError(f"beside={beside}: at least one batch trains at a time")
-    _Engine(trials, provide, tracker, most, chunk, watch, seconds, beside, open_batch).run()
+    if batches_at_once < 1:
+        raise ValueError(f"batches_at_once={batches_at_once}: at least one batch trains at a time")
+    _Engine(trials, provide, tracker, most, chunk, watch, seconds, batches_at_once, open_batch).run()
 
 
 class _TimeIsUp(Exception):
@@ -103,11 +103,11 @@ class _Engine:
         chunk: int | None,
         watch: Callable[[Progress], None] | None,
         seconds: float | None,
-        beside: int,
+        batches_at_once: int,
         open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch],
     ) -> None:
         self.trials, self.provide, self.tracker = list(trials), provide, tracker
-        self.most, self.chunk, self.beside, self.open_batch = most, chunk, beside, open_batch
+        self.most, self.chunk, self.batches_at_once, self.open_batch = most, chunk, batches_at_once, open_batch
         self.clock = Clock(len(self.trials), watch)
         self.until = None if seconds is None else self.clock.began + seconds
         self.claimed: dict[Trial, None] = {}  # an ordered set
@@ -150,7 +150,7 @@ class _Engine:
             return True
         small = all(len(one) < FULL for one in (group, *others))
         free = self.most - self._running()
-        return small and len(others) < self.beside and len(group) <= free and room_beside(self.device)
+        return small and len(others) < self.batches_at_once and len(group) <= free and fits_another_batch(self.device)
 
     def _running(self) -> int:
         """How many trials train now, in all batches."""

@@ -73,13 +73,13 @@ def _measured(member: PreparedTrial, open_batch: Callable[[Sequence[PreparedTria
     return _fitting(wanted, low, high, _cuda_peaks(member, open_batch, low, high), free)
 
 
-def room_beside(device: torch.device) -> bool:
+def fits_another_batch(device: torch.device) -> bool:
     """Whether another batch may train beside those that do: on a GPU of whose memory more than half is free.
 
     On a CPU the other cores have processes of their own.
 
     Example:
-        >>> room_beside(torch.device("cpu"))
+        >>> fits_another_batch(torch.device("cpu"))
         False
     """
     if device.type != "cuda":

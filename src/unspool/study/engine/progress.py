@@ -59,7 +59,7 @@ class Clock:
         self.total, self.watch = total, watch
         self.done, self.epochs = 0, 0
         self.best: tuple[float, Trial] | None = None
-        self.began = self._told = time.monotonic()
+        self.began = self._reported_at = time.monotonic()
 
     def ended(self, pairs: list[tuple[Trial, Result]]) -> None:
         """Some trials have a result."""
@@ -72,9 +72,9 @@ class Clock:
     def tell(self, running: int, at_once: bool = False) -> None:
         """Report, if it is time to."""
         now = time.monotonic()
-        if self.watch is None or not (at_once or now - self._told >= EVERY):
+        if self.watch is None or not (at_once or now - self._reported_at >= EVERY):
             return
-        self._told, spent = now, max(now - self.began, 1e-9)
+        self._reported_at, spent = now, max(now - self.began, 1e-9)
         left = None if self.done == 0 else max(self.total - self.done, 0) * spent / self.done
         self.watch(
             Progress(self.done, self.total, running, self.epochs / spent, self.done / spent, self.best, left)

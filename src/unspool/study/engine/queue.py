@@ -85,7 +85,7 @@ class Queue:
             offer = [self._waiting.popleft() for _ in range(min(max(OFFER, 4 * wanted), len(self._waiting)))]
             got = self._claim(offer, wanted)
             self._claimed.extend(got)
-            if len(got) >= wanted:  # otherwise the rest is done, or in other hands
+            if len(got) >= wanted:  # otherwise the rest is done, or other processes have it
                 taken = set(got)
                 self._waiting.extendleft(t for t in reversed(offer) if t not in taken)
         return self._claimed.popleft() if self._claimed else None

@@ -61,7 +61,7 @@ def settings_of(row: Row) -> dict[str, Any]:
     return flat | {name: told[name] for name in ("seed", "normalise_rows", "preset")}
 
 
-def told_apart(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def distinguishing_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The settings of rows that are looked at together: what differs looks different.
 
     Two datasets of one name are told apart by their fingerprints, decays of different groups by their words, and settings of a model whose

@@ -124,7 +124,7 @@ def importance(
     if method is Method.GRID:
         if grid is None:
             raise IncompatibleError(
-                "the settings are no full grid, since some combinations are missing; leave method= out"
+                "the settings are not a full grid, since some combinations are missing; leave method= out"
             )
         shares, pairs = _anova(list(columns), grid)
     else:

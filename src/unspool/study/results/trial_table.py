@@ -10,7 +10,7 @@ from typing import Any
 
 from unspool.errors import IncompatibleError
 from unspool.study.results.best import Best, Measure, Sample, aligned, measure
-from unspool.study.results.exporting import RESULTS, order, results_of, shown, told_apart
+from unspool.study.results.exporting import RESULTS, distinguishing_columns, order, results_of, shown
 from unspool.study.store import Row, Status
 from unspool.text import printable
 from unspool.train import DataRecord, Ending, Result, TrainConfig
@@ -50,7 +50,7 @@ class TrialTable:
 
     @cached_property
     def _flat(self) -> list[dict[str, Any]]:
-        return told_apart(self.rows)
+        return distinguishing_columns(self.rows)
 
     def __len__(self) -> int:
         return sum(row.result is not None for row in self.rows)
@@ -213,7 +213,9 @@ class TrialTable:
         """Groups of trials that agree in everything but ``over``: where each member is among the rows."""
         unknown = [name for name in over if name not in self.columns]
         if unknown and self.rows:
-            raise ValueError(f"over={unknown[0]!r}: no setting is called so; there are {', '.join(self.columns)}")
+            raise ValueError(
+                f"over={unknown[0]!r}: there is no such setting; the settings are {', '.join(self.columns)}"
+            )
         groups: dict[Any, dict[tuple[Any, ...], int]] = {}
         for place, one in enumerate(self._flat):
             same = frozenset((k, v) for k, v in one.items() if k not in over and k != "preset")

@@ -1,4 +1,4 @@
-"""What is said in a space, as a trial: which words go to the configuration, which to the model, and what a preset adds."""
+"""Settings of a space as a trial: which go to the configuration, which to the model, and what a preset adds."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any
 from torch import nn
 
 from unspool.errors import UNSHOWN, InputError
-from unspool.settings import REQUIRED, schema_of
-from unspool.settings.ranges import Choice, Range
+from unspool.settings import REQUIRED, Range, schema_of
+from unspool.settings.ranges import Choice
 from unspool.train import DEFAULT, Preset, Stop, TrainConfig, Trial
 
-#: A setting as it was said: by name, with nothing from presets yet.
-Words = Mapping[str, Any]
+#: Settings as they were given: by name, with nothing from presets yet.
+Settings = Mapping[str, Any]
 
-#: Words that change how training goes.
+#: Settings that change how training goes.
 CONFIG = TrainConfig.schema
 #: How many models are built to see whether their settings fit. One takes a millisecond or two.
 _TRIED = 100
 
 
-def takes(model: type[nn.Module], word: str) -> bool:
-    """Whether a word means something to a model or to its training.
+def takes(model: type[nn.Module], name: str) -> bool:
+    """Whether a setting means something to a model or to its training.
 
     Example:
         >>> import unspool as us
         >>> takes(us.models.SGC, "lr"), takes(us.models.SGC, "depth"), takes(us.models.SGC, "hidden")
         (True, True, False)
     """
-    return word == "preset" or word in CONFIG or schema_of(model).takes(word)
+    return name == "preset" or name in CONFIG or schema_of(model).takes(name)
 
 
-def check_words(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> None:
-    """Refuse what is not a model class, words that nobody knows, and values that do not fit."""
+def check_names(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse what is not a model class, names that nobody knows, and values that do not fit."""
     if not models:
         raise ValueError("no model is given; begin with a class such as models.GPRGNN")
     for model in models:
@@ -76,8 +76,8 @@ def _samples(values: tuple[Any, ...]) -> Iterable[Any]:
             yield value
 
 
-def resolve(model: type[nn.Module], words: Words, dataset: str) -> Trial:
-    """The trial that words mean on a dataset, with seed 0: what they leave out comes from their preset.
+def resolve(model: type[nn.Module], settings: Settings, dataset: str) -> Trial:
+    """The trial that settings mean on a dataset, with seed 0: what they leave out comes from their preset.
 
     Example:
         >>> import unspool as us
@@ -85,12 +85,12 @@ def resolve(model: type[nn.Module], words: Words, dataset: str) -> Trial:
         >>> trial.settings["dropout"], trial.settings["depth"], trial.config.lr, trial.config.epochs
         (0.2, 10, 0.05, 1000)
     """
-    said = dict(words)
-    preset = said.pop("preset", None)
+    rest = dict(settings)
+    preset = rest.pop("preset", None)
     start = (DEFAULT if preset is None else preset).trial(model, dataset)
-    changes = {name: said.pop(name) for name in words if name in CONFIG}
+    changes = {name: rest.pop(name) for name in settings if name in CONFIG}
     config = start.config.replace(**with_patience(changes, start.config.stop))
-    return replace(start, settings={**start.settings, **schema_of(model).check(said)}, config=config)
+    return replace(start, settings={**start.settings, **schema_of(model).check(rest)}, config=config)
 
 
 def with_patience(changes: Mapping[str, Any], stop: Stop) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from typing import Any
 
 from torch import nn
 
-from unspool.settings import schema_of
-from unspool.settings.ranges import Choice, Range, unit
-from unspool.study.search.resolve import CONFIG, Words, check_words, resolve, takes, try_out
+from unspool.settings import Range, schema_of
+from unspool.settings.ranges import Choice, unit
+from unspool.study.search.resolve import CONFIG, Settings, check_names, resolve, takes, try_out
 from unspool.train import Preset, Trial, identity
 from unspool.train.trial import looks
 
@@ -35,7 +35,7 @@ class Part:
     """One model, what is said about it in each setting, and the seeds that each setting is run with."""
 
     model: type[nn.Module]
-    settings: tuple[Words, ...]
+    settings: tuple[Settings, ...]
     seeds: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Part:
 class Space:
     """A set of trials that has not met its data yet; made by :func:`grid` and :func:`random`.
 
-    What is not said comes from a preset, which may depend on the dataset: so trials are written out by :meth:`trials`.
+    What is left out comes from a preset, which may depend on the dataset: so trials are written out by :meth:`trials`.
     Spaces can be joined with ``+``. ``len`` is the number of trials; on some dataset two of them may turn out to be the
     same one, which is then run once.
 
@@ -196,7 +196,7 @@ def declared_search(model: type[nn.Module]) -> dict[str, Range]:
 
 def _by_model(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) -> dict[type[nn.Module], dict[str, Any]]:
     """The words that each model is given: all of training, and its own."""
-    check_words(models, said)
+    check_names(models, said)
     return {model: {name: v for name, v in said.items() if takes(model, name)} for model in models}
 
 
@@ -222,12 +222,12 @@ def _single(name: str, value: Any) -> Any:
     return value
 
 
-def _mark(words: Words) -> str:
-    """Equal for equal words; 1, 1.0 and True are three values, as they are in files."""
-    return repr(sorted((name, _told(v)) for name, v in words.items()))
+def _mark(settings: Settings) -> str:
+    """Equal for equal settings; 1, 1.0 and True are three values, as they are in files."""
+    return repr(sorted((name, _comparable(v)) for name, v in settings.items()))
 
 
-def _told(value: Any) -> str:
+def _comparable(value: Any) -> str:
     if isinstance(value, Mapping):
         return repr(sorted(value.items()))
     if isinstance(value, Preset):

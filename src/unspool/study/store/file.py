@@ -62,8 +62,8 @@ _SAID = {
     sqlite3.SQLITE_PERM: "{0} cannot be opened; change its permissions, or choose another file",
     sqlite3.SQLITE_CANTOPEN: "{0} cannot be opened; change the permissions of the file and its folder, or choose another file",
     sqlite3.SQLITE_IOERR: "the disk failed under {0}, or is full; see to it and run again: everything finished before is kept",
-    sqlite3.SQLITE_NOTADB: "{0} is not a study, or a damaged one; choose another file, or move it away to start anew",
-    sqlite3.SQLITE_CORRUPT: "{0} is damaged; bring back a copy, or move it away to start anew",
+    sqlite3.SQLITE_NOTADB: "{0} is not a study, or a damaged one; choose another file, or move it away to start again",
+    sqlite3.SQLITE_CORRUPT: "{0} is damaged; restore a copy, or move it away to start again",
 }
 
 
@@ -75,7 +75,7 @@ def sentences(path: Path | None) -> Generator[None]:
         yield
     except sqlite3.Error as problem:
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF  # the rest of it says which kind of full, busy, ...
-        said = _SAID.get(code, f"{{0}} cannot be used ({problem}); choose another file, or move it away to start anew")
+        said = _SAID.get(code, f"{{0}} cannot be used ({problem}); choose another file, or move it away to start again")
         raise StoreProblem(said.replace("{0}", where)) from None
     except UnicodeDecodeError:  # Trap: Python fails at what SQLite says about a damaged name of a table
         raise damaged(path) from None
@@ -124,7 +124,7 @@ def _check_place(path: Path | None, access: Access) -> None:
 def damaged(path: Path | None, number: Any = None) -> StoreProblem:
     """What is said of a study, or of one of its trials, that is not what was written."""
     what = f"{path}" if number is None else f"trial {number} in {'the study in memory' if path is None else path}"
-    return StoreProblem(f"{what} is damaged; bring back a copy, or move it away to start anew")
+    return StoreProblem(f"{what} is damaged; restore a copy, or move it away to start again")
 
 
 def _opened(path: Path | None, access: Access) -> sqlite3.Connection:
@@ -177,7 +177,7 @@ def _check_format(sql: sqlite3.Connection, path: Path | None) -> None:
         raise damaged(path)
     if told["format"] != str(FORMAT):
         raise StoreProblem(
-            f"{path} has format {told['format']} and this version reads format {FORMAT}, where trials are known by other keys; run the study "
+            f"{path} has format {told['format']} and this version reads format {FORMAT}, where trials have other keys; run the study "
             f"again in another file, or read it with the unspool that wrote it ({told.get('version')})"
         )
     # A file that was cut off opens well, and fails when the missing part is wanted: after hours, perhaps. And a row that only the
@@ -221,7 +221,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def check_room(path: Path, size: int) -> None:
+def check_disk_space(path: Path, size: int) -> None:
     """Write ``size`` bytes beside a file and remove them again, so that a full disk or a quota speaks before the work."""
     probe = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

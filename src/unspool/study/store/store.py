@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from unspool.study.store.connection import Connection
-from unspool.study.store.file import Access, StoreProblem, check_room, damaged, now
+from unspool.study.store.file import Access, StoreProblem, check_disk_space, damaged, now
 from unspool.study.store.row import COLUMNS, RESULT, WORKER, DamagedRow, Row, Status, numbers, read, sealed, status_of
 from unspool.study.store.worker_lock import WorkerLock, is_alive, machine, remove_stale
 from unspool.train import DataRecord, Result, Trial
@@ -218,7 +218,7 @@ class Store:
         alive = self._alive(token for token, *_ in found)
         return [(host, pid, many) for token, host, pid, many in found if token in alive]
 
-    def check_room(self, size: int = 1 << 20) -> None:
+    def check_disk_space(self, size: int = 1 << 20) -> None:
         """Find out before the work whether there is room for ``size`` bytes, and whether the study can be written.
 
         A trial takes about a kilobyte.
@@ -227,7 +227,7 @@ class Store:
             sql.execute("INSERT OR REPLACE INTO meta VALUES ('probe', '')")
             sql.execute("DELETE FROM meta WHERE name = 'probe'")
         if self.path is not None:
-            check_room(self.path, size)
+            check_disk_space(self.path, size)
 
     def close(self) -> None:
         """Give back what is claimed, and close the file; a second time does nothing."""

@@ -17,10 +17,10 @@ import sys
 import weakref
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows: a file that is open cannot be removed there, which says as much as a lock
-    fcntl = None
+from unspool.files import lock
+
+#: A file that is open cannot be removed on Windows, which says as much as a lock.
+_LOCKS = sys.platform != "win32"
 
 
 class WorkerLock:
@@ -48,8 +48,8 @@ class WorkerLock:
             path = lock_file(study, self.token)
             self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
             _OURS.add(self)
-            if fcntl is not None:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _LOCKS:
+                lock(self._file)
 
     def let_go(self) -> None:
         """Give up the lock and remove its file."""
@@ -108,7 +108,7 @@ def is_alive(study: Path | None, token: str) -> bool:
     if study is None:
         return True
     path = lock_file(study, token)
-    if fcntl is None:
+    if not _LOCKS:
         remove_stale(study, token)
         return path.exists()
     try:
@@ -118,7 +118,7 @@ def is_alive(study: Path | None, token: str) -> bool:
     except PermissionError:
         return True  # another user's; it is there, and that is all one can know
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock(file, shared=True)
     except OSError:
         return True
     finally:

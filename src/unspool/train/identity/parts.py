@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def room(package: str, module: Any) -> Any:
-    """The module that a name belongs to. Ours may move from room to room without becoming others."""
+def module_outside(package: str, module: Any) -> Any:
+    """The module that a name belongs to; none for names of ours, which may move between modules without becoming others."""
     return "" if package == "unspool" else module
 
 

@@ -30,7 +30,7 @@ from unspool.errors import IncompatibleError
 from unspool.train.identity import contents
 from unspool.train.identity.bytecode import body
 from unspool.train.identity.home import foreign, is_made_elsewhere, is_own
-from unspool.train.identity.parts import cells, numbered, ordered, room, without_caches
+from unspool.train.identity.parts import cells, module_outside, numbered, ordered, without_caches
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 #: Who calls these may look up names in modules by words that are made while the code runs.
@@ -84,7 +84,7 @@ def look(thing: Any, name: str, drawn: Iterable[Tensor] = ()) -> Seen:
         walk.begin(name, thing)
     except RecursionError:
         raise IncompatibleError(
-            f"{name} is nested too deeply to be told from others; build it of fewer parts"
+            f"{name} is nested too deeply to be distinguished from others; build it of fewer parts"
         ) from None
     return Seen(walk.digest, walk.own)
 
@@ -184,7 +184,7 @@ class _Walk:
         scope = function.__globals__
         package = foreign(scope.get("__name__"))
         if package is not None:
-            self.say("function", package, room(package, scope.get("__name__")), function.__qualname__)
+            self.say("function", package, module_outside(package, scope.get("__name__")), function.__qualname__)
             return self.take_wrapped(function)
         read = body(function.__code__)
         self.own = True
@@ -284,7 +284,7 @@ class _Walk:
     def take_class(self, kind: type) -> None:
         package = foreign(kind.__module__)
         if package is not None and not is_made_elsewhere(kind):
-            return self.say("class", package, room(package, kind.__module__), kind.__qualname__)
+            return self.say("class", package, module_outside(package, kind.__module__), kind.__qualname__)
         self.own = True
         self.say("own class", kind.__qualname__)
         self.visit_all("bases", numbered((*kind.__bases__, type(kind))))

@@ -15,6 +15,8 @@ from unspool.ops.sliced import ROWS, Sliced
 from unspool.study.batch.kernel import KernelBatch, fits
 from unspool.train import PreparedTrial, TrainConfig, Trial, TrialLoader
 
+pytestmark = pytest.mark.long
+
 
 class KernelContract(AsyncBatchContract):
     """In plain torch: the mathematics that the kernels have on a GPU."""

@@ -12,13 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from unspool import models
-from unspool.models.channels import Channels
+from unspool.models import Channels, Combine, Layers, Mixing, Side
 from unspool.models.convert import power_hops
-from unspool.models.jknet import Combine
-from unspool.models.sgc import Side
-from unspool.models.ugdgnn import Layers, Mixing
 from unspool.nn import Dropout
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.ops.solve import default_tolerance
 
 #: Signals of all terms are kept; conjugate gradients, which keep none, take over where there would be more.

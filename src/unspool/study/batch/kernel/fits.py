@@ -7,12 +7,9 @@ from collections.abc import Hashable
 import torch
 
 from unspool.graph import Graph, Normalisation
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.study.batch.kernel.blueprints import blueprint
-from unspool.train import PreparedTrial
-from unspool.train.config import Precision
-from unspool.train.loss import CrossEntropy
-from unspool.train.task import Task
+from unspool.train import CrossEntropy, Precision, PreparedTrial, Task
 
 
 def fast_signature(member: PreparedTrial) -> Hashable | None:

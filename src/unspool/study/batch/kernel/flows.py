@@ -8,7 +8,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from unspool.ops.polynomial import Basis
+from unspool.ops import Basis
 from unspool.study.batch.kernel.blueprints import Middle, Mixer
 from unspool.study.batch.kernel.state import State
 

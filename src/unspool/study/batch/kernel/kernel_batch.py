@@ -14,16 +14,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unspool.models.gcnii import IdentityMapping, logarithmic
+from unspool.models import IdentityMapping
+from unspool.models.gcnii import logarithmic
 from unspool.ops.kernels.noise_cpu import limits
 from unspool.study.batch import check_ahead
 from unspool.study.batch.kernel.blueprints import Blueprint, Middle, Mixer, blueprint, dropout_at, fixed_hops
 from unspool.study.batch.kernel.flows import FLOWS
 from unspool.study.batch.kernel.state import RING, Shared, State
 from unspool.study.batch.stacked_batch import decays
-from unspool.train import PreparedTrial
+from unspool.train import PreparedTrial, Task
 from unspool.train.epochs import own_stream
-from unspool.train.task import Task
 
 
 class KernelBatch:

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops.features import SparseFeatures
+from unspool.ops import SparseFeatures
 from unspool.ops.sliced import Sliced
 from unspool.study.batch.kernel.blueprints import Blueprint, Middle
-from unspool.train.task import Task
+from unspool.train import Task
 
 #: Stretches of nodes whose sums are taken apart.
 PIECES = 8
@@ -123,7 +123,7 @@ class State:
         self.channels = max(4, 1 << (config.classes - 1).bit_length())
         self.nets = 1 if config.middle is Middle.LINEAR else 2
         self._parameters()
-        self._course()
+        self._progress()
 
     def floats(self, *shape: int) -> Tensor:
         """Zeros like the features."""
@@ -150,7 +150,7 @@ class State:
         deep = self.config.depth if self.config.middle is Middle.DEEP else 0
         self.leans, self.teleport, self.radius = self.floats(t, deep), self.floats(t), self.floats(t)
 
-    def _course(self) -> None:
+    def _progress(self) -> None:
         """Where each trial is, what its dropout hashes, and its numbers."""
         t = self.slots
         self.rate = self.floats(t).double()

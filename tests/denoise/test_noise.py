@@ -51,7 +51,7 @@ def smoothers(graph, alpha, sigma):
 @pytest.mark.parametrize("alpha", CANDIDATES)
 def test_denoised_is_the_dense_solution(alpha, scene):
     graph, _, noisy = scene
-    found = GraphDenoiser(alpha, noise=SIGMA).fit(noisy, graph=graph)
+    found = GraphDenoiser(alpha, noise_covariance=SIGMA).fit(noisy, graph=graph)
     assert np.allclose(found.denoised_, dense(graph, alpha, noisy, SIGMA), atol=1e-8)
     assert np.allclose(found.transform(2 * noisy[::-1]), dense(graph, alpha, 2 * noisy[::-1], SIGMA), atol=1e-8)
     same = us.minimise(found.objective_, torch.as_tensor(noisy), graph.to(torch.float64))
@@ -66,13 +66,13 @@ def test_it_is_whitening_denoising_and_colouring_again(scene):
     white = torch.as_tensor(noisy @ np.linalg.inv(root).T)
     plain = us.Fidelity(0.3) + us.Smoothness(0.7, metric=torch.as_tensor(root.T @ root))
     there = us.minimise(plain, white, graph.to(torch.float64)).numpy() @ root.T
-    assert np.allclose(GraphDenoiser(0.3, noise=SIGMA).fit_transform(noisy, graph=graph), there, atol=1e-8)
+    assert np.allclose(GraphDenoiser(0.3, noise_covariance=SIGMA).fit_transform(noisy, graph=graph), there, atol=1e-8)
 
 
 def test_noisier_channels_are_smoothed_more(scene):
     graph, _, noisy = scene
     lap = laplacian(graph)
-    out = GraphDenoiser(0.5, noise=[1.0, 0.1, 0.01]).fit_transform(noisy[:, [0, 0, 0]], graph=graph)
+    out = GraphDenoiser(0.5, noise_covariance=[1.0, 0.1, 0.01]).fit_transform(noisy[:, [0, 0, 0]], graph=graph)
     rough = [h @ lap @ h for h in out.T]
     assert rough[0] < rough[1] < rough[2]
 
@@ -83,7 +83,7 @@ def test_the_same_noise_in_all_channels_changes_nothing(rule, scene):
     known = SURE(noise=0.3) if isinstance(rule, SURE) else rule
     plain = GraphDenoiser(known).fit(noisy, graph=graph)
     for noise in (np.full(3, 0.09), 0.09 * np.eye(3)):
-        found = GraphDenoiser(rule, noise=noise).fit(noisy, graph=graph)
+        found = GraphDenoiser(rule, noise_covariance=noise).fit(noisy, graph=graph)
         assert found.weight_ == plain.weight_
         assert np.allclose(found.denoised_, plain.denoised_, atol=1e-9)
         if plain.noise_ is not None:
@@ -94,12 +94,12 @@ def test_the_same_noise_in_all_channels_changes_nothing(rule, scene):
 @pytest.mark.parametrize("rule", [0.2, GCV(), SURE()], ids=str)
 def test_units_and_mixtures_of_channels_pass_through(rule, scene):
     graph, _, noisy = scene
-    plain = GraphDenoiser(rule, noise=SIGMA).fit(noisy, graph=graph)
-    tenfold = GraphDenoiser(rule, noise=100 * SIGMA).fit(10 * noisy, graph=graph)
+    plain = GraphDenoiser(rule, noise_covariance=SIGMA).fit(noisy, graph=graph)
+    tenfold = GraphDenoiser(rule, noise_covariance=100 * SIGMA).fit(10 * noisy, graph=graph)
     assert np.isclose(tenfold.weight_, plain.weight_)
     assert np.allclose(tenfold.denoised_, 10 * plain.denoised_, atol=1e-7)
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
-    turned = GraphDenoiser(rule, noise=turn.T @ SIGMA @ turn).fit(noisy @ turn, graph=graph)
+    turned = GraphDenoiser(rule, noise_covariance=turn.T @ SIGMA @ turn).fit(noisy @ turn, graph=graph)
     assert np.isclose(turned.weight_, plain.weight_)
     assert np.allclose(turned.denoised_, plain.denoised_ @ turn, atol=1e-7)
 
@@ -108,7 +108,9 @@ def test_variances_are_a_diagonal_covariance(scene):
     graph, _, noisy = scene
     variances = np.diag(SIGMA)
     for rule in (0.2, GCV(), SURE()):
-        one, other = (GraphDenoiser(rule, noise=n).fit(noisy, graph=graph) for n in (variances, np.diag(variances)))
+        one, other = (
+            GraphDenoiser(rule, noise_covariance=n).fit(noisy, graph=graph) for n in (variances, np.diag(variances))
+        )
         assert one.weight_ == other.weight_
         assert np.allclose(one.denoised_, other.denoised_, atol=1e-8)
 
@@ -116,7 +118,9 @@ def test_variances_are_a_diagonal_covariance(scene):
 def test_scores_are_the_dense_formulas(scene):
     graph, _, noisy = scene
     n, d = noisy.shape
-    gcv, sure = (GraphDenoiser(rule(CANDIDATES), noise=SIGMA).fit(noisy, graph=graph) for rule in (GCV, SURE))
+    gcv, sure = (
+        GraphDenoiser(rule(CANDIDATES), noise_covariance=SIGMA).fit(noisy, graph=graph) for rule in (GCV, SURE)
+    )
     for row, alpha in enumerate(CANDIDATES):
         each, variance, basis = smoothers(graph, alpha, SIGMA)
         turned = noisy @ basis
@@ -131,6 +135,7 @@ def test_scores_are_the_dense_formulas(scene):
     assert np.isclose(sure.noise_, np.sqrt(np.trace(SIGMA) / 3))
 
 
+@pytest.mark.long
 def test_sure_is_unbiased_for_the_risk(scene):
     graph, clean, _ = scene
     rule, draws, exact = SURE(CANDIDATES), 400, graph.to(torch.float64)
@@ -152,7 +157,7 @@ def test_knowing_the_covariance_lowers_the_error(scene):
     won, ratio = 0, []
     for seed in range(20):
         noisy = clean + drawn(60, seed)
-        knows = GraphDenoiser(noise=SIGMA).fit_transform(noisy, graph=graph)
+        knows = GraphDenoiser(noise_covariance=SIGMA).fit_transform(noisy, graph=graph)
         level = np.sqrt(np.trace(SIGMA) / 3)
         guesses = GraphDenoiser(SURE(noise=level)).fit_transform(noisy, graph=graph)
         ratio.append(((knows - clean) ** 2).mean() / ((guesses - clean) ** 2).mean())
@@ -163,25 +168,25 @@ def test_knowing_the_covariance_lowers_the_error(scene):
 
 def test_large_graphs_come_close_with_probes(monkeypatch, scene):
     graph, _, noisy = scene
-    exact = GraphDenoiser(GCV(probes=64), noise=SIGMA).fit(noisy, graph=graph)
+    exact = GraphDenoiser(GCV(probes=64), noise_covariance=SIGMA).fit(noisy, graph=graph)
     monkeypatch.setattr(content, "LARGEST_EXACT", 10)
     monkeypatch.setattr(weight, "LARGEST_EXACT", 10)
-    probed = GraphDenoiser(GCV(probes=64), noise=SIGMA).fit(noisy, graph=graph)
+    probed = GraphDenoiser(GCV(probes=64), noise_covariance=SIGMA).fit(noisy, graph=graph)
     assert np.allclose(probed.curve_[:, 1], exact.curve_[:, 1], rtol=0.1)
 
 
 def test_single_precision_one_channel_clones_and_bound_features(scene):
     graph, _, noisy = scene
-    wanted = GraphDenoiser(0.2, noise=SIGMA).fit_transform(noisy, graph=graph)
-    single = GraphDenoiser(0.2, noise=SIGMA).fit_transform(noisy.astype(np.float32), graph=graph)
+    wanted = GraphDenoiser(0.2, noise_covariance=SIGMA).fit_transform(noisy, graph=graph)
+    single = GraphDenoiser(0.2, noise_covariance=SIGMA).fit_transform(noisy.astype(np.float32), graph=graph)
     assert single.dtype == np.float32
     assert np.allclose(single, wanted, atol=1e-4)
-    one = GraphDenoiser(0.2, noise=[0.5]).fit_transform(noisy[:, 0], graph=graph)
+    one = GraphDenoiser(0.2, noise_covariance=[0.5]).fit_transform(noisy[:, 0], graph=graph)
     assert np.allclose(one, GraphDenoiser(0.2).fit_transform(noisy[:, 0], graph=graph), atol=1e-9)
-    assert clone(GraphDenoiser(noise=SIGMA)).noise is not None
-    bound = GraphDenoiser(0.2, noise=SIGMA, features=noisy, graph=graph)
+    assert clone(GraphDenoiser(noise_covariance=SIGMA)).noise_covariance is not None
+    bound = GraphDenoiser(0.2, noise_covariance=SIGMA, features=noisy, graph=graph)
     assert np.allclose(bound.fit_transform([4, 1]), wanted[[4, 1]])
-    found = denoise(torch.as_tensor(noisy), graph.to(torch.float64), 0.2, noise=torch.as_tensor(SIGMA))
+    found = denoise(torch.as_tensor(noisy), graph.to(torch.float64), 0.2, noise_covariance=torch.as_tensor(SIGMA))
     assert np.allclose(found.signal.numpy(), wanted)
     assert "Σ⁻¹" in str(found.objective)
     assert found.report.converged
@@ -206,13 +211,13 @@ def test_single_precision_one_channel_clones_and_bound_features(scene):
 )
 def test_what_is_no_covariance_is_refused_in_a_sentence(noise, words, scene):
     graph, _, noisy = scene
-    with pytest.raises(ValueError, match=rf"noise.*{words}"):
-        GraphDenoiser(noise=noise).fit(noisy, graph=graph)
+    with pytest.raises(ValueError, match=rf"noise_covariance.*{words}"):
+        GraphDenoiser(noise_covariance=noise).fit(noisy, graph=graph)
 
 
 def test_the_noise_is_said_once(scene):
     graph, _, noisy = scene
     with pytest.raises(ValueError, match="noise"):
-        GraphDenoiser(SURE(noise=0.3), noise=SIGMA).fit(noisy, graph=graph)
-    with pytest.raises(ValueError, match="noise and objective"):
-        GraphDenoiser(objective=us.Fidelity(0.2) + us.Smoothness(0.8), noise=SIGMA).fit(noisy, graph=graph)
+        GraphDenoiser(SURE(noise=0.3), noise_covariance=SIGMA).fit(noisy, graph=graph)
+    with pytest.raises(ValueError, match="noise_covariance and objective"):
+        GraphDenoiser(objective=us.Fidelity(0.2) + us.Smoothness(0.8), noise_covariance=SIGMA).fit(noisy, graph=graph)

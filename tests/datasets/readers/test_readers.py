@@ -25,6 +25,9 @@ from unspool.datasets.named_sets import read_raw
 from unspool.datasets.readers.pickled import unpickled
 from unspool.datasets.sources import SOURCES
 
+pytestmark = pytest.mark.long
+
+
 PARTS = (("train", "train_mask"), ("valid", "val_mask"), ("test", "test_mask"))
 
 
@@ -249,7 +252,7 @@ def test_embedding_equals_planetoid_where_test_ids_are_missing(tmp_path):
     """tools/embed_citeseer.py assembles the raw files as PyG does, gaps in the test ids included."""
     make_planetoid(tmp_path, "CiteSeer", gap=True)
     theirs = pyg.Planetoid(tmp_path / "Planetoid", "CiteSeer")[0]
-    path = Path(__file__).parents[2] / "tools" / "embed_citeseer.py"
+    path = Path(__file__).parents[3] / "tools" / "embed_citeseer.py"
     spec = importlib.util.spec_from_file_location("embed_citeseer", path)
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)

@@ -12,10 +12,10 @@ import unspool as us
 from settings.samples import KINDS, Box, Point, Side, fitting, foreign, settings
 from unspool.settings.kinds import (
     Anything,
+    EnumMember,
     Instance,
     Kind,
     Listed,
-    Member,
     Mismatch,
     Nullable,
     Real,
@@ -157,9 +157,9 @@ def test_a_list_that_was_given_is_not_the_one_that_is_kept():
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (Member(Side), "LEFT", Side.left),
-        (Member(Side), "right-hand", Side.RIGHT_HAND),
-        (Member(Side), "Right_Hand", Side.RIGHT_HAND),
+        (EnumMember(Side), "LEFT", Side.left),
+        (EnumMember(Side), "right-hand", Side.RIGHT_HAND),
+        (EnumMember(Side), "Right_Hand", Side.RIGHT_HAND),
         (Instance((Box, Point)), "Box", Box()),
         (Instance((Box, Point)), "box()", Box()),
         (Instance((Box, Point)), "box(depth=5)", Box(depth=5)),
@@ -195,7 +195,7 @@ def test_how_values_are_typed(kind, text, value):
         (Real(high=1.0, high_open=True), "a finite number below 1"),
         (Real(0.0, 1.0, high_open=True), "a number in [0, 1)"),
         (Real(0.0, 1.0, low_open=True), "a number in (0, 1]"),
-        (Member(Side), "one of Side.left, Side.RIGHT_HAND"),
+        (EnumMember(Side), "one of Side.left, Side.RIGHT_HAND"),
         (Instance((Box, Point)), "one of Box(...), Point(...)"),
         (Nullable(Whole(1)), "a whole number of at least 1, or None"),
         (Listed(Whole(1)), "a list, each a whole number of at least 1"),
@@ -248,7 +248,7 @@ def test_objects_of_which_nothing_is_known_are_shown_and_not_stored():
 
 @pytest.mark.parametrize(
     ("value", "kind"),
-    [(0.5, Real()), (3, Whole()), (True, kind_named(bool)), ("a", Text()), (Side.left, Member(Side)), (None, None), ([1], None), (Box(), None)],
+    [(0.5, Real()), (3, Whole()), (True, kind_named(bool)), ("a", Text()), (Side.left, EnumMember(Side)), (None, None), ([1], None), (Box(), None)],
 )  # fmt: skip
 def test_the_kind_that_a_default_tells(value, kind):
     assert kind_of(value) == kind
@@ -257,7 +257,7 @@ def test_the_kind_that_a_default_tells(value, kind):
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        (int, Whole()), (float, Real()), (str, Text()), (object, Anything()), (Side, Member(Side)), ([float], Listed(Real())),
+        (int, Whole()), (float, Real()), (str, Text()), (object, Anything()), (Side, EnumMember(Side)), ([float], Listed(Real())),
         ([[int]], Listed(Listed(Whole()))), (Box, Instance((Box,))), ((Box, Point), Instance((Box, Point))), (Whole(3), Whole(3)),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The kind that a default or a type tells."""
+"""The kind of a setting, inferred from its default or its type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from unspool.settings.kinds.compound import Anything, Instance, Listed
 from unspool.settings.kinds.kind import Kind
-from unspool.settings.kinds.single import Flag, Member, Real, Text, Whole
+from unspool.settings.kinds.single import EnumMember, Flag, Real, Text, Whole
 
 
 def kind_of(value: Any) -> Kind | None:
@@ -19,7 +19,7 @@ def kind_of(value: Any) -> Kind | None:
         (Real(low=None, high=None, low_open=False, high_open=False), Flag(), None)
     """
     if isinstance(value, Enum):
-        return Member(type(value))
+        return EnumMember(type(value))
     if isinstance(value, bool):
         return Flag()
     if isinstance(value, int):
@@ -44,7 +44,7 @@ def kind_named(given: Any) -> Kind:
     if isinstance(given, type) and given in plain:
         return plain[given]
     if isinstance(given, type) and issubclass(given, Enum):
-        return Member(given)
+        return EnumMember(given)
     classes: Any = given if isinstance(given, tuple) else (given,)
     if all(dataclasses.is_dataclass(one) for one in classes):
         return Instance(classes)
