@@ -212,7 +212,8 @@ def _seen(term: Term, problem: Problem, h: Tensor) -> bool:
     size = eps ** (1 / 3) * (float(h.abs().amax()) + float(problem.given.x.abs().amax()) + 1e-30)
     along = torch.cos(torch.arange(h.numel(), dtype=h.dtype, device=h.device)).view(h.shape)
     with torch.no_grad():
-        ahead, behind = (term.gradient(h + s * along, problem.given) for s in (size, -size))
+        # A gradient that is made by autograd inside asks for gradients itself.
+        ahead, behind = (term.gradient(h + s * along, problem.given).detach() for s in (size, -size))
     wanted = (ahead - behind) / (2 * size)
     seen = torch.autograd.grad(image, leaf, along, allow_unused=True)[0] if image.requires_grad else None
     gap = float(torch.linalg.vector_norm(wanted if seen is None else wanted - seen))

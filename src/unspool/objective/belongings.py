@@ -37,8 +37,8 @@ def check_owned(name: str, owner: Any) -> None:
                 raise TypeError(
                     f"{place} is a coefficient on the class, which all its instances would share; make it a field"
                 )
-    computed = (leaf for c in coefficients_of(owner) for leaf in c.leaves)
-    owned = {id(leaf.module) for leaf in computed if isinstance(getattr(leaf, "module", None), nn.Module)}
+    computed = (getattr(leaf, "module", None) for c in coefficients_of(owner) for leaf in c.leaves)
+    owned = {id(module) for module in computed if module is not None}
     for place, thing in _things(name, owner, set(), into_coefficients=True):
         if isinstance(thing, Tensor) and thing.requires_grad:
             raise TypeError(

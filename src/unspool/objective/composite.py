@@ -74,7 +74,7 @@ class EdgeSparse(CompositeTerm):
 
     weight: Any = _ONE
     rows: bool = True
-    order: int = 1
+    order: Any = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", as_coefficient(self.weight))

@@ -35,7 +35,7 @@ class Computed(Leaf):
 
     def __init__(self, module: nn.Module, *, name: str | None = None) -> None:
         super().__init__(name, per_layer=False)
-        if not isinstance(module, nn.Module):
+        if not isinstance(module, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"Computed({module!r}): expected a torch.nn.Module that is called with (x, graph)")
         self.module = module
 

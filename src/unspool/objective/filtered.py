@@ -34,7 +34,7 @@ class HigherSmoothness(Weighted):
         torch.Size([7])
     """
 
-    power: int = 2
+    power: Any = 2
     uses_input = False
 
     def __post_init__(self) -> None:

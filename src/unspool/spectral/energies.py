@@ -16,7 +16,7 @@ from unspool.ops import Basis, Operator
 from unspool.ops.spmm import spmm
 from unspool.spectral.linear_form import Hops, evaluating, graph_for, propagation_of, read
 from unspool.spectral.responses import modes_of
-from unspool.unrolling import Implicit, Unrolled
+from unspool.unrolling import FixedPoint, Implicit, Unrolled
 
 #: Band edges used when none are given: fine where over-smoothing happens, coarse above.
 BANDS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0)
@@ -216,7 +216,7 @@ def _iterates(network: Any, x: Tensor, graph: Graph, follow: Follow) -> tuple[It
 
 
 def _steps(net: Unrolled, x: Tensor, graph: Graph) -> Iterable[Tensor]:
-    if isinstance(net.adjoint, Implicit):
+    if isinstance(net.adjoint, Implicit | FixedPoint):
         yield x
         yield net(x, graph)
         return

@@ -16,7 +16,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph, ring
 from unspool.objective import Given, Stencil, StencilTerm
 from unspool.ops import Basis
-from unspool.unrolling import Implicit, Polynomial, Unrolled
+from unspool.unrolling import FixedPoint, Implicit, Polynomial, Unrolled
 from unspool.unrolling.attempt import try_lowering
 from unspool.unrolling.lower import LinearProblem, lower
 
@@ -127,10 +127,12 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
         problem = Problem(net.objective, Given(x, where, net.values(1)))
         check_strictly_convex(problem)
         return Minimiser(net.objective.stencil(problem.given), where.scale)
+    if isinstance(net.adjoint, FixedPoint):
+        return Neither("the network goes to the point where its rule stays, which is measured and not read")
     like = where.degree.to(torch.float64)
     tried = try_lowering(net.algorithm, net.objective, net.depth, net.values, net.start)
-    if tried.reason is not None:
-        return Neither(tried.reason.removeprefix("cannot lower: ").split(";")[0])
+    if tried.cause is not None:
+        return Neither(tried.cause)
     if net.between is not None:
         return Neither("a module stands between the layers")
     # Linear, but run step by step at its owner's wish: lowered here only to be read.

@@ -27,7 +27,7 @@ from unspool.objective import (
 )
 from unspool.ops.convergence import solve_reports
 from unspool.testing.laws import random_signal, relative, require, small_graph
-from unspool.unrolling import Checkpointed, From, Implicit, Polynomial, Stored, Unrolled, unroll
+from unspool.unrolling import Checkpointed, FixedPoint, From, Implicit, Polynomial, Stored, Unrolled, unroll
 
 
 def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, steps: int = 3000, seed: int = 0) -> None:
@@ -115,7 +115,7 @@ def check_unrolled(net: Unrolled, features: int = 3, graph: Graph | None = None,
     net = copy.deepcopy(net).double()
     _check_adjoints(net, x, graph)
     _check_permutation(net, x.detach(), graph, generator)
-    if not isinstance(net.adjoint, Implicit):  # a solver stops by the whole stack
+    if not isinstance(net.adjoint, Implicit | FixedPoint):  # a solver stops by the whole stack
         _check_stack(net, x.detach(), graph, generator)
     if not isinstance(net.adjoint, Checkpointed):
         _check_trials(net, x.detach(), graph, generator)

@@ -16,7 +16,7 @@ from unspool.graph import Graph, path
 from unspool.objective import INITIAL, Computed, Given, Objective, StencilTerm, Values
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
-from unspool.unrolling.lower import HopPolynomial, LinearProblem, lower
+from unspool.unrolling.lower import CannotLower, HopPolynomial, LinearProblem, lower
 from unspool.unrolling.start import From, Start, Zero
 
 #: Sizes of the signals on which a user's rule is tried: bounds that ordinary numbers never meet shall be met here.
@@ -25,10 +25,20 @@ _SCALES = (1.0, 1e-6, 1e6, 1e12)
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of it: the basis that keeps the digits, or the reason why there is none."""
+    """What came of it: the basis that keeps the digits, or why there is none."""
 
     basis: Basis = Basis.POWERS
-    reason: str | None = None
+    refusal: IncompatibleError | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the network cannot be lowered, with the way out; None where it can."""
+        return None if self.refusal is None else str(self.refusal)
+
+    @property
+    def cause(self) -> str | None:
+        """The same without the way out."""
+        return getattr(self.refusal, "cause", self.reason)
 
 
 def try_lowering(
@@ -49,10 +59,10 @@ def try_lowering(
     for term in objective.terms:
         if not isinstance(term, StencilTerm):
             what = "states no stencil" if getattr(term, "affine_gradient", False) else "is not quadratic"
-            return Attempt(reason=f"cannot lower: {term.name} {what}; use adjoint=Stored()")
+            return Attempt(refusal=CannotLower(f"{term.name} {what}"))
     for leaf in dict.fromkeys((*objective.leaves, *algorithm.leaves)):
         if isinstance(leaf, Computed):
-            return Attempt(reason=f"cannot lower: {leaf} is computed from X; use adjoint=Stored()")
+            return Attempt(refusal=CannotLower(f"{leaf} is computed from X"))
     try:
         if shipped(algorithm):
             _lowered(algorithm, objective, 1, values, start, Basis.POWERS)
@@ -60,12 +70,11 @@ def try_lowering(
         with torch.random.fork_rng(devices=[]):  # whatever it draws, the user's numbers come out as if it had not been
             return _tried(algorithm, objective, depth, values, start)
     except IncompatibleError as refusal:
-        return Attempt(reason=str(refusal))
+        return Attempt(refusal=refusal)
     except Exception as problem:  # whatever a user's rule runs into on polynomials
         said = f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
-        return Attempt(
-            reason=f"cannot lower: {algorithm.name}.update does more than add, scale and ask for gradients ({said}); use adjoint=Stored()"
-        )
+        cause = f"{algorithm.name}.update does more than add, scale and ask for gradients ({said})"
+        return Attempt(refusal=CannotLower(cause))
 
 
 def first_values(leaves: tuple[Leaf, ...], depth: int) -> Callable[[int], Values]:
@@ -97,9 +106,10 @@ def _tried(
     for scale in _SCALES:
         gap = _gap(algorithm, objective, depth, values, start, basis, parts, scale)
         if not gap < 1e-6:  # also where numbers have run out of range
-            return Attempt(
-                reason=f"cannot lower: {algorithm.name}.update takes other steps on numbers than on polynomials (they differ by {gap:.1e}); use adjoint=Stored()"
+            cause = (
+                f"{algorithm.name}.update takes other steps on numbers than on polynomials (they differ by {gap:.1e})"
             )
+            return Attempt(refusal=CannotLower(cause))
     return Attempt(basis)
 
 

@@ -22,7 +22,18 @@ from unspool.unrolling.start import Input, Start, Zero
 
 
 class CannotLower(IncompatibleError):
-    """The network is not a polynomial of the graph."""
+    """The network is not a polynomial of the graph.
+
+    Attributes:
+        cause: what stands in the way, without the way out.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"cannot lower: {cause}; use adjoint=Stored()")
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[CannotLower], tuple[str]]:
+        return CannotLower, (self.cause,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +113,7 @@ class LinearProblem(Problem):
     def prox(self, v: HopPolynomial, step: Map) -> HopPolynomial:
         """Nothing, or a refusal."""
         for term in self.objective.proximable_terms:
-            raise CannotLower(f"cannot lower: {term.name} is not quadratic; use adjoint=Stored()")
+            raise CannotLower(f"{term.name} is not quadratic")
         return v
 
     def one(self) -> Tensor:

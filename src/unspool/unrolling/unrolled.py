@@ -251,7 +251,7 @@ class Unrolled(nn.Module):
     @torch.no_grad()
     def read_back(self, graph: Graph | None = None) -> ReadBack:
         """Which problem each layer solves after training: see :class:`~unspool.unrolling.read_back.ReadBack`."""
-        if isinstance(self.adjoint, Implicit):
+        if isinstance(self.adjoint, Implicit | FixedPoint):
             raise IncompatibleError(
                 f"this network goes to the minimiser of {self.objective} at once, so there are no layers to read back: that is its problem"
             )
@@ -305,10 +305,10 @@ class Unrolled(nn.Module):
         if isinstance(adjoint, Stored | Checkpointed):
             return adjoint
         found = self._tried()
-        if found.reason is None:
+        if found.refusal is None:
             return Polynomial(found.basis if adjoint is None or adjoint.basis is None else adjoint.basis)
         if adjoint is not None:
-            raise IncompatibleError(found.reason)
+            raise found.refusal
         self._fell_back = True
         return Stored()
 
