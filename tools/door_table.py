@@ -93,7 +93,7 @@ def table(place: Path) -> Iterator[Row]:
     Args:
         place: a folder for files and results.
     """
-    files, names = _write_files(place), [kind.__name__ for kind in models.MODELS]
+    files, names = _write_files(place), [kind.__name__ for kind in models.PAPER_MODELS]
     teams = [*files, "--label-column", "team"]
     for name in names:
         yield _trained(place, name, "citeseer", 1, 20)

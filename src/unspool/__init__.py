@@ -93,6 +93,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import Schedule as Schedule
     from unspool.objective import Smoothness as Smoothness
     from unspool.objective import SmoothTerm as SmoothTerm
+    from unspool.objective import Source as Source
     from unspool.objective import Sparse as Sparse
     from unspool.objective import Spread as Spread
     from unspool.objective import Stencil as Stencil
@@ -136,7 +137,7 @@ _FROM = {
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "Computed", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "Computed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -235,6 +236,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "SmoothTerm",
     "Smoothness",
     "SolveReport",
+    "Source",
     "Sparse",
     "Spread",
     "Stencil",

@@ -123,6 +123,16 @@ SETTINGS = {
     "propagation_dropout": (1.0, -0.1),
     "strength": (-1.0, float("nan"), float("inf")),
     "tolerance": (0.0, 1.0, -1.0),
+    "lambda1": (-0.1, float("nan"), float("inf")),
+    "lambda2": (-0.1, float("nan"), float("inf")),
+    "p": (0.9, float("nan"), "2"),
+    "mu": (-1.0, 0.0, float("nan")),
+    "smoothing": (0.0, -1.0),
+    "smoothness": (0.0, -1.0, float("inf")),
+    "threshold": (0.0, -1.0, float("nan")),
+    "step": (0.0, -0.5, float("nan")),
+    "alpha": (-0.1, float("nan")),
+    "beta": (-0.1, float("nan")),
 }
 EXPECTED = {
     "depth": ("a whole number from 1 to 10000",),
@@ -133,6 +143,16 @@ EXPECTED = {
     "propagation_dropout": ("a number in [0, 1)", "a number in [0, 1), or None"),
     "strength": ("a finite number of at least 0",),
     "tolerance": ("a number in (0, 1), or None",),
+    "lambda1": ("a finite number of at least 0",),
+    "lambda2": ("a finite number of at least 0",),
+    "p": ("a finite number of at least 1",),
+    "mu": ("a finite number above 0", "a number in [0.5, 1]"),
+    "smoothing": ("a finite number above 0",),
+    "smoothness": ("a finite number above 0",),
+    "threshold": ("a finite number above 0",),
+    "step": ("a finite number above 0", "a number in (0, 1]"),
+    "alpha": ("a finite number of at least 0",),
+    "beta": ("a finite number of at least 0",),
 }
 
 
@@ -192,7 +212,7 @@ def test_the_choices_of_the_models():
     assert {(k.__name__, s) for k, s in CHOICES} == {
         ("SGC", "weights"), ("JKNet", "combine"), ("JKNet", "channels"), ("GCNII", "identity"), ("GPRGNN", "start"),
         ("GPRGNN", "masks"), ("APPNP", "masks"), ("UGDGNN", "start"), ("UGDGNN", "masks"), ("UGDGNN", "channels"),
-        ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"),
+        ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"), ("TWIRLS", "penalty"),
     }  # fmt: skip
 
 

@@ -64,9 +64,23 @@ ROLES = {
         "hops": {f"propagation.coefficients.{n}" for n in ("η", "α", "β")},
         "convolution": {f"propagation.coefficients.{n}" for n in ("Tα", "Tβ")},
     },
-    "MLP": {
+    **{
+        name: {
+            "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},
+            "linear": {"p_pre.layers.1.weight", "p_pre.layers.1.bias"},
+        }
+        for name in ("MLP", "ElasticGNN", "PGNN", "TWIRLS", "GNNLF", "GNNHF")
+    },
+    "GRAFF": {
         "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},
-        "linear": {"p_pre.layers.1.weight", "p_pre.layers.1.bias"},
+        "linear": {"p_pos.1.weight", "p_pos.1.bias"},
+        "hops": {f"propagation.coefficients.{n}" for n in ("Ω", "W", "W̃")},
+    },
+    "SignedGNN": {
+        "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},
+        "linear": {"p_pos.1.weight", "p_pos.1.bias"},
+        "hops": {f"propagation.computed.w.{n}.bias" for n in ("layer", "score")},
+        "convolution": {f"propagation.computed.w.{n}.weight" for n in ("layer", "score")},
     },
 }
 

@@ -64,7 +64,21 @@ CASES = {
     "UGDGNN-chebyshev-each-hop": (models.UGDGNN, {**_EACH, "basis": us.Basis.CHEBYSHEV}),
     "MLP": (models.MLP, _FLAT),
     "MLP-no-bias": (models.MLP, {**_FLAT, "bias": False}),
+    "ElasticGNN": (models.ElasticGNN, {**_SMALL, "lambda1": 0.3, "lambda2": 0.8}),
+    "ElasticGNN-entries": (models.ElasticGNN, {**_SMALL, "lambda1": 0.3, "rows": False}),
+    "PGNN": (models.PGNN, {**_SMALL, "p": 1.4, "mu": 0.3}),
+    "PGNN-three": (models.PGNN, {**_SMALL, "p": 3.0, "mu": 2.0}),
+    "TWIRLS": (models.TWIRLS, {**_SMALL, "smoothness": 2.0, "threshold": 0.7, "step": 0.8}),
+    "TWIRLS-capped": (models.TWIRLS, {**_SMALL, "penalty": models.Robust.CAPPED, "threshold": 5.0}),
+    "TWIRLS-norm": (models.TWIRLS, {**_SMALL, "penalty": models.Robust.NORM, "threshold": 0.2}),
+    "GNNLF": (models.GNNLF, {**_SMALL, "mu": 0.6, "teleport": 0.2}),
+    "GNNHF": (models.GNNHF, {**_SMALL, "beta": 0.7, "teleport": 0.2}),
+    "GRAFF": (models.GRAFF, _SMALL),
+    "GRAFF-untied": (models.GRAFF, {**_SMALL, "tied": False}),
+    "SignedGNN": (models.SignedGNN, _SMALL),
 }
+#: Models that look at the incidence matrix, and so refuse directed graphs.
+BY_EDGES = (models.ElasticGNN, models.PGNN, models.TWIRLS, models.SignedGNN)
 
 
 @contextlib.contextmanager

@@ -135,7 +135,132 @@ def mlp(model, a, x):
     return perceptron(x, model.p_pre)
 
 
+def incidence(a):
+    """B from A alone: √d is where A has the eigenvalue 1, and the edge (i, j) is √a (√(uⱼ/uᵢ) eᵢ − √(uᵢ/uⱼ) eⱼ) with u = √d."""
+    values, vectors = torch.linalg.eigh(a)
+    kept = vectors[:, values > 1 - 1e-9]
+    u = kept @ kept.T.sum(1)
+    rows = []
+    for i, j in torch.triu(a, 1).nonzero().tolist():
+        row = torch.zeros(a.shape[0], dtype=a.dtype)
+        row[i], row[j] = (a[i, j] * u[j] / u[i]).sqrt(), -(a[i, j] * u[i] / u[j]).sqrt()
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def elasticgnn(model, a, x):
+    """Y = γX + (1−γ)AH; H̄ = Y − γBᵀZ; Z ← Π(Z + βBH̄); H ← Y − γBᵀZ."""
+    s, b = model.settings, incidence(a)
+    gamma, l1 = 1 / (1 + s["lambda2"]), s["lambda1"]
+    h = x = perceptron(x, model.p_pre)
+    z = torch.zeros(b.shape[0], x.shape[1], dtype=x.dtype)
+    for _ in range(s["depth"]):
+        y = gamma * x + (1 - gamma) * a @ h
+        z = z + b @ (y - gamma * b.T @ z) / (2 * gamma)
+        length = torch.linalg.vector_norm(z, dim=1, keepdim=True) if s["rows"] else z.abs()
+        z = z * (l1 / length.clamp_min(1e-30)).clamp(max=1)
+        h = y - gamma * b.T @ z
+    return h
+
+
+def squares(b, h):
+    """‖(BH)ᵢⱼ‖² as a dense symmetric matrix, zero where there is no edge."""
+    n = h.shape[0]
+    places = [torch.nonzero(row).flatten().tolist() for row in b]
+    table = torch.zeros(n, n, dtype=h.dtype)
+    i, j = torch.tensor(places).T
+    length = (b @ h).square().sum(1)
+    return table.index_put((i, j), length).index_put((j, i), length)
+
+
+def shares(b):
+    """wᵢⱼ/dᵢ as a dense matrix, the square of what B has at node i for the edge (i, j)."""
+    table = torch.zeros(b.shape[1], b.shape[1], dtype=b.dtype)
+    for row in b:
+        i, j = torch.nonzero(row).flatten().tolist()
+        table[i, j], table[j, i] = row[i] ** 2, row[j] ** 2
+    return table
+
+
+def pgnn(model, a, x):
+    """hᵢ ← αᵢ Σⱼ Mᵢⱼ hⱼ/√(dᵢdⱼ) + (2μ/p) αᵢ xᵢ, αᵢ = (Σⱼ Mᵢⱼ/dᵢ + 2μ/p)⁻¹; wᵢⱼ stands in A and in the shares."""
+    s, b = model.settings, incidence(a)
+    off, share, pull = a - a.diagonal().diag(), shares(b), 2 * s["mu"] / s["p"]
+    h = x = perceptron(x, model.p_pre)
+    for _ in range(s["depth"]):
+        m = (squares(b, h) + s["smoothing"] ** 2) ** ((s["p"] - 2) / 2)
+        alpha = 1 / ((m * share).sum(1, keepdim=True) + pull)
+        h = alpha * ((m * off) @ h) + pull * alpha * x
+    return h
+
+
+def twirls(model, a, x):
+    """H ← (1−a)H + a (λD_Γ + I)⁻¹(λ(Γ∘A)H + X), with D_Γ the diagonal of BᵀΓB."""
+    s, b = model.settings, incidence(a)
+    off, share = a - a.diagonal().diag(), shares(b)
+    slope = {
+        "log": lambda q: 1 / (1 + q / s["threshold"]),
+        "capped": lambda q: torch.relu(1 - q / s["threshold"]),
+        "norm": lambda q: 0.5 / (q + s["threshold"] ** 2).sqrt(),
+    }[s["penalty"].value]
+    h = x = perceptron(x, model.p_pre)
+    for _ in range(s["depth"]):
+        gamma = slope(squares(b, h))
+        scale = 1 + s["smoothness"] * (gamma * share).sum(1, keepdim=True)
+        h = (1 - s["step"]) * h + s["step"] * (s["smoothness"] * (gamma * off) @ h + x) / scale
+    return h
+
+
+def gnnlf(model, a, x):
+    """H ← H − 2η[(μI + (1−μ)A)(H − X) + (1/α − 1)LH]."""
+    mu, smooth = model.settings["mu"], 1 / model.settings["teleport"] - 1
+    eta = 1 / (2 * (mu + smooth))
+    h = x = perceptron(x, model.p_pre)
+    for _ in range(model.settings["depth"]):
+        h = h - 2 * eta * ((mu * eye(a) + (1 - mu) * a) @ (h - x) + smooth * (h - a @ h))
+    return h
+
+
+def gnnhf(model, a, x):
+    """H ← H − 2η[(I + βL)(H − X) + (1/α − 1)LH]."""
+    beta, alpha = model.settings["beta"], model.settings["teleport"]
+    laplacian = eye(a) - a
+    eta = 1 / (2 * (beta + 1 / alpha))
+    h = x = perceptron(x, model.p_pre)
+    for _ in range(model.settings["depth"]):
+        h = h - 2 * eta * ((eye(a) + beta * laplacian) @ (h - x) + (1 / alpha - 1) * laplacian @ h)
+    return h
+
+
+def graff(model, a, x):
+    """H ← H − τ(HΩ − AHW − XW̃)."""
+    c, tau, width = model.propagation.coefficients, model.settings["step"], model.settings["hidden"]
+    h = x = torch.relu(linear(x, model.p_pre.layers[0]))
+    for k in range(model.settings["depth"]):
+        omega, raw, source = (c[n] if model.settings["tied"] else c[n][k] for n in ("Ω", "W", "W̃"))
+        row, col = torch.tril_indices(width, width)
+        lower = torch.zeros(width, width, dtype=x.dtype).index_put((row, col), raw)
+        w = lower + lower.tril(-1).T
+        h = h - tau * (h * omega - a @ h @ w - x * source)
+    return linear(h, model.p_pos[1])
+
+
+def signedgnn(model, a, x):
+    """H ← H − 2ηBᵀdiag(w)BH − 2ηα(H − X), wₑ = tanh s(xᵢ, xⱼ)."""
+    s, b, score = model.settings, incidence(a), model.propagation.computed["w"]
+    x = torch.relu(linear(x, model.p_pre.layers[0]))
+    z = torch.tanh(x @ score.layer.weight.T + score.layer.bias)
+    i, j = torch.triu(a, 1).nonzero().T
+    ends = torch.cat([(z[i] - z[j]).abs(), z[i] * z[j]], 1)
+    w = torch.tanh(ends @ score.score.weight.T + score.score.bias)
+    h = x
+    for _ in range(s["depth"]):
+        h = h - 2 * s["step"] * (b.T @ (w * (b @ h)) + s["alpha"] * (h - x))
+    return linear(h, model.p_pos[1])
+
+
 REFERENCES = {
     "SGC": sgc, "PPNP": ppnp, "APPNP": appnp, "JKNet": jknet, "GPRGNN": gprgnn, "GCN": gcn, "GCNII": gcnii,
-    "AirGNN": airgnn, "DAGNN": dagnn, "UGDGNN": ugdgnn, "MLP": mlp,
+    "AirGNN": airgnn, "DAGNN": dagnn, "UGDGNN": ugdgnn, "MLP": mlp, "ElasticGNN": elasticgnn,
+    "PGNN": pgnn, "TWIRLS": twirls, "GNNLF": gnnlf, "GNNHF": gnnhf, "GRAFF": graff, "SignedGNN": signedgnn,
 }  # fmt: skip

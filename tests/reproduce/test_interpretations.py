@@ -54,7 +54,7 @@ def named(name):
 @pytest.mark.parametrize("one", all_interpretations(), ids=lambda one: one.name)
 def test_every_interpretation_changes_some_trial_and_is_left_out_where_it_changes_none(one):
     concerned = 0
-    for kind in models.MODELS:
+    for kind in models.PAPER_MODELS:
         printed = as_printed(kind, "photo", "paper")
         if printed is None or not one.concerns(kind, "photo"):
             continue

@@ -55,8 +55,8 @@ def test_every_value_that_fits_makes_the_round_trip_among_the_others(owner):
 def test_a_name_with_a_slip_gets_the_nearest(owner):
     schema = owner.schema
     for name in schema:
-        if len(name) < 4:
-            continue
+        if len(name) < 4 or any(other[:-1] == name[:-1] for other in schema if other != name):
+            continue  # of lambda1 and lambda2 either may be meant
         slip = name[:-1] + "z"
         for call in (schema.check, schema.complete, schema.to_plain, schema.from_plain):
             found = problem(lambda call=call, slip=slip: call({slip: 1}))

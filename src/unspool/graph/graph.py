@@ -322,11 +322,18 @@ class Graph:
         diagonal = smoother.forward.val.new_zeros(self.nodes).index_add(0, row[own], smoother.forward.val[own])
         return (self.scale * (1 - diagonal))[:, None]
 
-    @functools.cached_property
+    @property
     def squared_incidence(self) -> Operator:
         """B with every entry squared; its transpose sums weights of edges into the diagonal of Bᵀ diag(w) B."""
-        b = self.incidence()
-        return Operator.from_entries(b.rows(), b.forward.col.long(), b.forward.val.square(), b.shape)
+        from unspool.graph.incidence import kept_squared_incidence
+
+        return kept_squared_incidence(self)
+
+    @functools.cached_property
+    def _squared_incidence(self) -> Operator:
+        with torch.inference_mode(False):
+            b = self.incidence()
+            return b.to(b.device, (b.forward.val.square(), b.transpose.val.square()))
 
     @functools.cached_property
     def _incidence(self) -> Operator:

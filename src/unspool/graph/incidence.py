@@ -53,9 +53,19 @@ def kept_incidence(graph: Graph) -> Operator:
     return graph._incidence  # pyright: ignore[reportPrivateUsage]
 
 
+def kept_squared_incidence(graph: Graph) -> Operator:
+    """B with squared entries, kept and made in the same way."""
+    if torch.compiler.is_compiling():
+        from torch._dynamo.comptime import comptime
+
+        comptime(_make_while_tracing)
+    return graph._squared_incidence  # pyright: ignore[reportPrivateUsage]
+
+
 def _make_while_tracing(context: Any) -> None:
     traced = context.get_local("graph")._i_will_not_complain_if_bc_breaks_VariableTracker()
     traced.value.incidence()
+    traced.value.squared_incidence  # noqa: B018 - asked for so that it is kept
 
 
 def laplacian(graph: Graph) -> Operator:

@@ -6,7 +6,7 @@
 αₖ ‖H − X‖²_Tαₖ  +  βₖ ‖B H‖²_Tβₖ
 """
 
-# ruff: noqa: I001 - named models stand in the order of the paper, which is that of MODELS
+# ruff: noqa: I001 - the paper's models stand in its order, later ones after them, which is the order of MODELS
 from unspool.models.model import Model as Model
 
 from unspool.models.sgc import SGC as SGC
@@ -21,6 +21,14 @@ from unspool.models.dagnn import DAGNN as DAGNN
 from unspool.models.ugdgnn import UGDGNN as UGDGNN
 from unspool.models.mlp import MLP as MLP
 
+from unspool.models.elasticgnn import ElasticGNN as ElasticGNN
+from unspool.models.pgnn import PGNN as PGNN
+from unspool.models.twirls import TWIRLS as TWIRLS
+from unspool.models.gnnlf import GNNLF as GNNLF
+from unspool.models.gnnhf import GNNHF as GNNHF
+from unspool.models.graff import GRAFF as GRAFF
+from unspool.models.signedgnn import SignedGNN as SignedGNN
+
 from unspool.models.channels import Channels as Channels
 from unspool.models.gcnii import IdentityMapping as IdentityMapping
 from unspool.models.hop_start import HopStart as HopStart
@@ -31,6 +39,7 @@ from unspool.models.pretrained import load_pretrained as load_pretrained
 from unspool.models.pretrained import save_pretrained as save_pretrained
 from unspool.models.registry import find_model as find_model
 from unspool.models.sgc import Side as Side
+from unspool.models.twirls import Robust as Robust
 from unspool.models.ugdgnn import Layers as Layers
 from unspool.models.ugdgnn import Mixing as Mixing
 
@@ -38,3 +47,6 @@ from unspool.models.ugdgnn import Mixing as Mixing
 MODELS: tuple[type[Model], ...] = tuple(
     one for one in list(vars().values()) if isinstance(one, type) and issubclass(one, Model) and one is not Model
 )
+
+#: Those of the paper's experiments: the ten that it derives or compares with, and the MLP.
+PAPER_MODELS: tuple[type[Model], ...] = (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP)

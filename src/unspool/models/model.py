@@ -48,6 +48,8 @@ class _Parts:
     title: str = ""
     #: How the paper derives the model, and under which condition.
     derivation: str = ""
+    #: Whether the layers look at the graph's own B, and so run where BᵀB exists only, on D − A where nothing is normalised.
+    keeps_laplacian: bool = False
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
     origin: Origin | str | None = None
     #: Whether :meth:`Model.solve_exactly` put the exact minimiser in the place of the K steps.
@@ -150,7 +152,8 @@ class Model(_Parts, Declared, nn.Module):
         """
         x = features_of(x)
         check_features(x)
-        graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype).with_general_laplacian()
+        graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype)
+        graph = graph if self.keeps_laplacian else graph.with_general_laplacian()
         _check_fits(x, graph)
         z = self.p_pre(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from unspool.graph import Graph, edge_list
+from unspool.graph import Graph
 
 
 class EdgeScore(nn.Module):
@@ -33,7 +33,7 @@ class EdgeScore(nn.Module):
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """The scores, shape (edges,)."""
-        i, j = edge_list(graph)
+        i, j = graph.incidence().forward.col.long().view(-1, 2).unbind(1)  # edge_list, from what the graph keeps
         z = torch.tanh(self.layer(x))
         u, v = z[..., i, :], z[..., j, :]
         return torch.tanh(self.score(torch.cat([(u - v).abs(), u * v], dim=-1))).squeeze(-1)

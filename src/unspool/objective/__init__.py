@@ -13,6 +13,7 @@ from unspool.objective.operator import GroupDifference, Incidence, LaplacianPowe
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
 from unspool.objective.quadratic import EdgeSmoothness, Fidelity, Ridge, Smoothness, require_symmetric
 from unspool.objective.schedule import Schedule
+from unspool.objective.source import Source
 from unspool.objective.term import Given, ProximableTerm, SmoothTerm, Stencil, StencilTerm, Term
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "Schedule",
     "SmoothTerm",
     "Smoothness",
+    "Source",
     "Sparse",
     "Spread",
     "Stencil",

@@ -226,7 +226,7 @@ class Objective:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        formula = "  +  ".join(t.formula() for t in self.terms)
+        formula = "  +  ".join(t.formula() for t in self.terms).replace("  +  −", "  −  ")
         return f"{formula}   ({self.note})" if self.note else formula
 
     def __repr__(self) -> str:

@@ -146,11 +146,12 @@ def _spectra(
 
 
 def _home(network: Any) -> tuple[torch.dtype, torch.device]:
-    """Where and in which dtype a network computes: unrolled ones follow their input, modules their parameters."""
+    """Where and in which dtype a network computes: unrolled ones follow their input, modules and what they compute their parameters."""
     if isinstance(network, nn.Module):
         for parameter in network.parameters():
             if parameter.is_floating_point():
-                dtype = torch.float64 if isinstance(network, Unrolled) else parameter.dtype
+                follows = isinstance(network, Unrolled) and not network.computed
+                dtype = torch.float64 if follows else parameter.dtype
                 return dtype, parameter.device
     return torch.float64, torch.device("cpu")
 

@@ -65,7 +65,7 @@ def test_only_misses_are_listed_and_their_causes_told():
 
 
 def test_every_model_has_a_look_of_its_own():
-    assert set(STROKES) == {kind.__name__ for kind in (*us.models.MODELS, *EXPERIMENT_MODELS)}
+    assert set(STROKES) == {kind.__name__ for kind in (*us.models.PAPER_MODELS, *EXPERIMENT_MODELS)}
     assert len(set(STROKES.values())) == len(STROKES)
     plain, deep = (Line("AirGNN", (1.0,), (80.0,), (None,), detail) for detail in ("", "64 layers"))
     assert plain.stroke != deep.stroke

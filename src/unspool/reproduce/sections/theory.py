@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unspool.datasets.statistics import Row
-from unspool.models import MODELS
+from unspool.models import PAPER_MODELS
 from unspool.report import Block, Cell, Column, Folded, Paragraph, Rows, Table, Tone, counted, text_columns
 from unspool.report.table import Formula
 from unspool.theory import Certificate, Verdict
@@ -41,7 +41,7 @@ ERRATA = (
 def table1_blocks(certificates: Sequence[Certificate]) -> list[Block]:
     """Each model with its layers, its problem as our objects print it, how the layers solve it, and what its certificate found."""
     rows: Rows = []
-    for kind in MODELS:
+    for kind in PAPER_MODELS:
         name = kind.__name__
         if name in LAYERS:
             own = [c for c in certificates if c.model == name]
