@@ -46,22 +46,26 @@ class PrimalDual(SteppedAlgorithm):
             raise InputError("balance", self.balance, "a number above 0 and at most 1")
 
     def init(self, h: Any, problem: Problem) -> State:
-        """The iterate, the point before its proximal step, and a dual variable of zeros for each composite term."""
+        """The iterate, the point before its proximal step, Σ Kᵀ Z, and a dual variable of zeros for each composite term."""
         graph = problem.given.graph
-        return (h, h, *(term.operator(h * 0.0, graph) for term in problem.composite_terms))
+        zero = h * 0.0
+        return (h, h, zero, *(term.operator(zero, graph) for term in problem.composite_terms))
 
     def update(self, state: State, problem: Problem) -> State:
         """One step of PD3O."""
-        h, v, *duals = state
+        h, v, pull, *duals = state
         step, graph = self.step_size(problem), problem.given.graph
         down = problem.descend(h, step)
-        ahead = _pulled(down + (h - v), duals, problem, step)
+        ahead = down - times(pull, step)
+        if problem.objective.proximable_terms:
+            ahead = ahead + (h - v)
         moved: list[Any] = []
         for z, term in zip(duals, problem.composite_terms, strict=True):
             size = self.dual_step(step, problem, term)
             moved.append(term.dual_prox(z + size * term.operator(ahead, graph), size, problem.given))
-        v = _pulled(down, moved, problem, step)
-        return (problem.prox(v, step), v, *moved)
+        pull = _pull(moved, problem, down * 0.0)  # not the old one: without composite terms any would stay
+        v = down - times(pull, step)
+        return (problem.prox(v, step), v, pull, *moved)
 
     def dual_step(self, step: Map, problem: Problem, term: Any) -> Map:
         """σ of one composite term."""
@@ -69,8 +73,10 @@ class PrimalDual(SteppedAlgorithm):
         return self.balance / (step * bound)
 
 
-def _pulled(h: Any, duals: list[Any], problem: Problem, step: Map) -> Any:
-    """H − η Σ Kᵀ Z."""
+def _pull(duals: list[Any], problem: Problem, zero: Any) -> Any:
+    """Σ Kᵀ Z; what stands for nothing where there are no composite terms."""
+    total = None
     for z, term in zip(duals, problem.composite_terms, strict=True):
-        h = h - times(term.operator.adjoint(z, problem.given.graph), step)
-    return h
+        part = term.operator.adjoint(z, problem.given.graph)
+        total = part if total is None else total + part
+    return zero if total is None else total

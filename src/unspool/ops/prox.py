@@ -83,8 +83,12 @@ def ball(v: Tensor, radius: Number) -> Tensor:
         tensor([[0.6000, 0.8000],
                 [0.3000, 0.4000]])
     """
-    # Moreau: what row_shrink takes away is exactly the projection onto the dual ball.
-    return v - row_shrink(v, radius)
+    rho = as_like(radius, v)
+    squared = (v * v).sum(-1, keepdim=True)
+    outside = squared > rho * rho
+    # Trap: the norm of a zero row has no gradient. Written as one factor per row, nothing but v is kept for the way back.
+    length = torch.where(outside, squared, torch.ones_like(squared)).sqrt()
+    return v * torch.where(outside, rho / length, torch.ones_like(length))
 
 
 def simplex(v: Tensor, total: float = 1.0) -> Tensor:
