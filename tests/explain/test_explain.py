@@ -16,7 +16,7 @@ GRAPHS = graphs()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", [name for name in CASES if name != "FairGNN"])  # its groups reach beyond edges
 def test_without_neighbours_means_with_all_edges_cut(name):
     model, (index, _, nodes), node = build(name).eval(), edge_lists()["isolated"], 3
     graph, x = GRAPHS["isolated"][0], signal(nodes)
@@ -39,7 +39,7 @@ def test_without_neighbours_means_with_all_edges_cut(name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", [name for name in CASES if name != "FairGNN"])
 def test_an_isolated_node_has_only_itself(name):
     model, (graph, _) = build(name), GRAPHS["isolated"]
     node = graph.nodes - 1

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.long
 LINEAR = [
     name
     for name in CASES
-    if name.split("-")[0] in ("SGC", "PPNP", "APPNP", "GPRGNN", "UGDGNN", "MLP") or name in ("JKNet", "JKNet-classes")
+    if name.split("-")[0] in ("SGC", "PPNP", "APPNP", "GPRGNN", "UGDGNN", "MLP", "GNNLF", "GNNHF", "GRAFF")
+    or name in ("JKNet", "JKNet-classes")
 ]
 CURVED = [name for name in CASES if name not in LINEAR]
 GRAPHS = graphs()

@@ -132,6 +132,7 @@ SETTINGS = {
     "threshold": (0.0, -1.0, float("nan")),
     "step": (0.0, -0.5, float("nan")),
     "alpha": (-0.1, float("nan")),
+    "group": (-1, 0.5, "0"),
     "beta": (-0.1, float("nan")),
 }
 EXPECTED = {
@@ -152,6 +153,7 @@ EXPECTED = {
     "threshold": ("a finite number above 0",),
     "step": ("a finite number above 0", "a number in (0, 1]"),
     "alpha": ("a finite number of at least 0",),
+    "group": ("a whole number of at least 0",),
     "beta": ("a finite number of at least 0",),
 }
 

@@ -76,6 +76,10 @@ ROLES = {
         "linear": {"p_pos.1.weight", "p_pos.1.bias"},
         "hops": {f"propagation.coefficients.{n}" for n in ("Ω", "W", "W̃")},
     },
+    "FairGNN": {
+        "first": {"p_pre.encode.layers.0.weight", "p_pre.encode.layers.0.bias"},
+        "linear": {"p_pre.encode.layers.1.weight", "p_pre.encode.layers.1.bias"},
+    },
     "SignedGNN": {
         "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},
         "linear": {"p_pos.1.weight", "p_pos.1.bias"},

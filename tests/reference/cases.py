@@ -75,6 +75,7 @@ CASES = {
     "GNNHF": (models.GNNHF, {**_SMALL, "beta": 0.7, "teleport": 0.2}),
     "GRAFF": (models.GRAFF, _SMALL),
     "GRAFF-untied": (models.GRAFF, {**_SMALL, "tied": False}),
+    "FairGNN": (models.FairGNN, {**_SMALL, "lambda1": 0.4, "lambda2": 0.8}),
     "SignedGNN": (models.SignedGNN, _SMALL),
 }
 #: Models that look at the incidence matrix, and so refuse directed graphs.

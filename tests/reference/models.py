@@ -259,8 +259,29 @@ def signedgnn(model, a, x):
     return linear(h, model.p_pos[1])
 
 
+def fairgnn(model, a, x):
+    """Y = γX + (1−γ)AH; u ← clip(u + βΔ softmax(H̄)); H ← Y − γ ∂_H⟨u, Δ softmax(H)⟩, the derivative taken by a Jacobian."""
+    s, first = model.settings, x[:, model.settings["group"]] > 0
+    delta = first.to(x.dtype) / first.sum() - (~first).to(x.dtype) / (~first).sum()
+    gamma, l1 = 1 / (1 + s["lambda2"]), s["lambda1"]
+    h = x = perceptron(x, model.p_pre.encode)
+    u = torch.zeros(x.shape[1], dtype=x.dtype)
+
+    def pull(h, u):
+        p = torch.softmax(h, 1)
+        jacobian = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
+        return delta[:, None] * (jacobian @ u)
+
+    for _ in range(s["depth"]):
+        y = gamma * x + (1 - gamma) * a @ h
+        u = (u + delta @ torch.softmax(y - gamma * pull(h, u), 1) / (2 * gamma)).clamp(-l1, l1)
+        h = y - gamma * pull(h, u)
+    return h
+
+
 REFERENCES = {
     "SGC": sgc, "PPNP": ppnp, "APPNP": appnp, "JKNet": jknet, "GPRGNN": gprgnn, "GCN": gcn, "GCNII": gcnii,
     "AirGNN": airgnn, "DAGNN": dagnn, "UGDGNN": ugdgnn, "MLP": mlp, "ElasticGNN": elasticgnn,
     "PGNN": pgnn, "TWIRLS": twirls, "GNNLF": gnnlf, "GNNHF": gnnhf, "GRAFF": graff, "SignedGNN": signedgnn,
+    "FairGNN": fairgnn,
 }  # fmt: skip

@@ -21,7 +21,7 @@ from unspool.models.mlp import Still
 from unspool.nn.flatten import Densify
 from unspool.ops import Basis, SparseFeatures, features_of
 from unspool.spectral import Response, response
-from unspool.spectral.linear_form import Hops, Minimiser, Neither, evaluating, propagation_of, read
+from unspool.spectral.linear_form import Hops, Minimiser, Neither, evaluating, graph_for, propagation_of, read
 from unspool.unrolling import Implicit, ReadBack, Unrolled
 
 
@@ -132,7 +132,7 @@ def _run(model: Any, x: Any, graph: Any) -> _Scene:
         raise ValueError(f"x has shape {tuple(x.shape)}: one signal is explained at a time; expected (nodes, features)")
     graph = graph_of(graph, x.shape[0], None, x.dtype)
     outputs = model(x, graph)  # first, so that whatever does not fit is refused in the model's own words
-    graph = graph if bare else graph.with_general_laplacian()
+    graph = graph_for(model, graph)
     p_pre, p_pos = (Densify(), nn.Identity()) if bare else (model.p_pre, model.p_pos)
     z = p_pre(x)
     h = propagation(z, graph)
@@ -179,7 +179,7 @@ def _read(model: Any, scene: _Scene) -> Hops | Minimiser | Neither:
 
 def _change(model: Any, scene: _Scene, node: int) -> Change:
     alone = cut_off(scene.graph, node)
-    alone = alone if scene.propagation is model else alone.with_general_laplacian()
+    alone = graph_for(model, alone)
     before, after = (t[node].detach().to("cpu", torch.float64) for t in (scene.z, scene.h))
     try:
         outputs = scene.p_pos(scene.propagation(scene.z[node : node + 1], alone))[0]

@@ -76,12 +76,13 @@ def width_of(network: Any) -> int:
 
 
 def graph_for(network: Any, graph: Graph) -> Graph:
-    """The graph as the network sees it: a model takes I − A for L on every graph."""
+    """The graph as the network sees it: a model takes I − A for L on every graph, unless it looks at B."""
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(
             f"graph is {type(graph).__name__}, not a Graph; make one with Graph.from_edges(edge_index, nodes=...)"
         )
-    return graph if propagation_of(network) is network else graph.with_general_laplacian()
+    as_it_is = propagation_of(network) is network or getattr(network, "keeps_laplacian", False)
+    return graph if as_it_is else graph.with_general_laplacian()
 
 
 @contextmanager

@@ -255,6 +255,10 @@ class Unrolled(nn.Module):
             raise IncompatibleError(
                 f"this network goes to the minimiser of {self.objective} at once, so there are no layers to read back: that is its problem"
             )
+        if self.computed:
+            raise IncompatibleError(
+                f"{', '.join(self.computed)} is computed from the input, so every input has a problem of its own: see net.problem(x, graph, 1)"
+            )
         where = ring(3).to(torch.float64) if graph is None else graph.to("cpu").to(torch.float64)
         x = torch.zeros(where.nodes, 1, dtype=torch.float64)
         problems = [self.problem(x, where, k) for k in range(1, self.depth + 1)]

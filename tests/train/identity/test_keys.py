@@ -33,6 +33,7 @@ KEYS = {
     "GNNHF": "ffd1072e323102806c504cd9",
     "GRAFF": "79de15033e10bee023eb138d",
     "SignedGNN": "47df94468e024c7389d71b35",
+    "FairGNN": "a4003a1785ae53802ffd7065",
     "a list": "7c1b6ba33dc51d4d882f9d94",
     "an object": "f280ebd0d30807531ca0057e",
     "a layer of torch": "bb11d2260433884da8e915aa",
@@ -67,7 +68,7 @@ def test_all_keys_are_held():
 #: What settings are where nothing is said. They are in no key: whoever changes one raises NUMERICS in train/identity.
 DEFAULTS = "1763a7472a8b5b8a"
 #: The same of models that came after those of the paper.
-LATER_DEFAULTS = "9ada5a4556bc87f7"
+LATER_DEFAULTS = "ecb6b0ccbd133f8f"
 
 
 @pytest.mark.parametrize("later", [False, True])

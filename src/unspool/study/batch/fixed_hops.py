@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unspool.graph import Graph, check_input
 from unspool.models import Model
-from unspool.objective import Fidelity, Ridge, Smoothness
+from unspool.objective import Fidelity, FilteredFidelity, Ridge, Smoothness
 from unspool.ops import Basis, propagate
 from unspool.unrolling import Input, Polynomial, Unrolled
 
@@ -52,7 +52,7 @@ def with_fixed_hops(model: nn.Module, graph: Graph) -> nn.Module:
     net = getattr(model, "propagation", None)
     if not (isinstance(model, Model) and isinstance(net, Unrolled) and isinstance(net.adjoint, Polynomial)):
         return model
-    plain = all(type(term) in (Fidelity, Smoothness, Ridge) for term in net.objective.terms)
+    plain = all(type(term) in (Fidelity, FilteredFidelity, Smoothness, Ridge) for term in net.objective.terms)
     if net.leaves or not plain or not isinstance(net.start, Input) or (like := _any_parameter(model)) is None:
         return model
     hops = net.hops(graph.with_general_laplacian(), like.detach().new_empty(0).to(graph.device))
