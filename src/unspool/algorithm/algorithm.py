@@ -120,6 +120,8 @@ class Algorithm(ABC):
     handles: ClassVar[Any] = (Kind.SMOOTH,)
     #: Whether the state holds dual variables besides iterates, so that the minimiser alone is not a fixed point.
     keeps_duals: ClassVar[bool] = False
+    #: Whether ``update`` draws random numbers: such a rule is never lowered, and its laws hold seed by seed or on average.
+    random: ClassVar[bool] = False
 
     def check(self, objective: Objective) -> None:  # noqa: B027 - most rules have nothing to add to check_fit
         """Refuse an objective that the rule does not fit for reasons of its own, naming the term."""
@@ -185,8 +187,10 @@ def times(h: Any, factor: Map) -> Any:
 
 
 def shipped(part: Any) -> bool:
-    """Whether a rule or a term is one of this package's, whose ways are known, and not somebody's own."""
-    return type(part).__module__.startswith("unspool.")
+    """Whether a rule (with the one inside it) or a term is of this package, whose ways are known, and not somebody's own."""
+    inner = getattr(part, "inner", None)
+    known = type(part).__module__.startswith("unspool.")
+    return known and (not isinstance(inner, Algorithm) or shipped(inner))
 
 
 def initial_state(algorithm: Algorithm, start: Tensor, problem: Problem) -> State:
@@ -237,6 +241,12 @@ def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind
             f", or state handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE) if {algorithm.name}.update calls problem.prox"
         )
     return f"{algorithm.name} needs a gradient, but {term.name} has none; {way}"
+
+
+def require_tensor(h: Any) -> None:
+    """Refuse polynomials in the place of iterates, for rules whose steps depend on what the iterates are."""
+    if not isinstance(h, Tensor):
+        raise TypeError("its steps depend on what its iterates are")
 
 
 def require_quadratic(algorithm: Algorithm, objective: Objective) -> None:

@@ -38,6 +38,9 @@ def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, st
     * plain and proximal gradient steps never raise the objective (momentum methods may, so they are not asked);
     * the network lowered to a polynomial equals the one that takes steps, where the objective is quadratic.
 
+    A rule that says it is ``random`` is asked for less: the same seed gives the same steps, and the mean of the second half of its
+    iterates comes within a tenth of the minimiser.
+
     Args:
         algorithm: the algorithm, shipped or one's own.
         objective: what it is tried on; by default 0.3 ‖H − X‖² + 0.7 ‖B H‖², and the same with 0.2 ‖H‖₁ for rules that handle
@@ -66,14 +69,16 @@ def check_algorithm(algorithm: Algorithm, objective: Objective | None = None, st
     x = random_signal(graph, 3, generator)
     with torch.no_grad():
         target = _reference(objective, x, graph)
-        if not algorithm.keeps_duals:
+        if algorithm.random:
+            _check_mean(algorithm, objective, x, graph, target, steps, seed)
+        elif not algorithm.keeps_duals:
             stayed = _run(algorithm, objective, x, graph, target, 5)[-1]
             gap = relative(stayed, target)
             require(gap < 1e-6, f"{algorithm.name} leaves the exact minimiser by {gap:.1e}: it is not a fixed point")
-        path = _run(algorithm, objective, x, graph, x, steps)
-        gap = relative(path[-1], target)
+        path = [] if algorithm.random else _run(algorithm, objective, x, graph, x, steps)
+        gap = relative(path[-1], target) if path else 0.0
         require(gap < 1e-5, f"{algorithm.name} is {gap:.1e} away from the minimiser after {steps} steps")
-        if isinstance(algorithm, GradientDescent | ProximalGradient):
+        if path and isinstance(algorithm, GradientDescent | ProximalGradient):
             _check_descent(algorithm, objective, path[:50], x, graph)
     if isinstance(algorithm, Exact):
         return
@@ -101,6 +106,9 @@ def check_unrolled(net: Unrolled, features: int = 3, graph: Graph | None = None,
     * a stack of trials equals the single trials (unless it is checkpointed);
     * its state dict makes a round trip.
 
+    Networks of a ``random`` rule are compared under the same seed, and not asked about permutations and stacks, which draw
+    other numbers.
+
     Raises:
         LawBroken: with the law and the size of the violation.
 
@@ -113,18 +121,29 @@ def check_unrolled(net: Unrolled, features: int = 3, graph: Graph | None = None,
     generator = torch.Generator().manual_seed(seed)
     x = random_signal(graph, features, generator).requires_grad_()
     net = copy.deepcopy(net).double()
-    _check_adjoints(net, x, graph)
-    _check_permutation(net, x.detach(), graph, generator)
-    if not isinstance(net.adjoint, Implicit | FixedPoint):  # a solver stops by the whole stack
-        _check_stack(net, x.detach(), graph, generator)
-    if not isinstance(net.adjoint, Checkpointed):
-        _check_trials(net, x.detach(), graph, generator)
+    _check_adjoints(net, x, graph, seed)
+    if not net.algorithm.random:
+        _check_permutation(net, x.detach(), graph, generator)
+        if not isinstance(net.adjoint, Implicit | FixedPoint):  # a solver stops by the whole stack
+            _check_stack(net, x.detach(), graph, generator)
+        if not isinstance(net.adjoint, Checkpointed):
+            _check_trials(net, x.detach(), graph, generator)
     twin = copy.deepcopy(net)
     with torch.no_grad():
         for parameter in twin.parameters():
             parameter.add_(1.0)
     twin.load_state_dict(net.state_dict())
-    require(torch.equal(twin(x, graph), net(x, graph)), "the state dict does not carry the whole network")
+    same = torch.equal(_seeded(twin, x, graph, seed), _seeded(net, x, graph, seed))
+    require(same, "the state dict does not carry the whole network")
+
+
+def _seeded(net: Unrolled, x: Tensor, graph: Graph, seed: int) -> Tensor:
+    """The output from a known state of the generator, which is put back."""
+    if not net.algorithm.random:
+        return net(x, graph)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return net(x, graph)
 
 
 def example_network(depth: int = 5, features: int = 3) -> Unrolled:
@@ -150,6 +169,23 @@ def _run(
     return path
 
 
+def _check_mean(
+    algorithm: Algorithm, objective: Objective, x: Tensor, graph: Graph, target: Tensor, steps: int, seed: int
+) -> None:
+    """What a random rule does is told by its seed, and on average it arrives."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        path = _run(algorithm, objective, x, graph, x, steps)
+        torch.manual_seed(seed)
+        again = _run(algorithm, objective, x, graph, x, min(steps, 5))
+    require(
+        all(torch.equal(a, b) for a, b in zip(path, again, strict=False)),
+        f"{algorithm.name} takes other steps from the same seed; draw from torch's own generator",
+    )
+    gap = relative(torch.stack(path[len(path) // 2 :]).mean(0), target)
+    require(gap < 0.1, f"the mean iterate of {algorithm.name} is {gap:.1e} away from the minimiser after {steps} steps")
+
+
 def _check_descent(algorithm: Algorithm, objective: Objective, path: list[Tensor], x: Tensor, graph: Graph) -> None:
     step = algorithm.step_size(Problem(objective, Given(x, graph)))
     values = [float(objective.value(h, x, graph, step=step)) for h in path[1:]]
@@ -160,7 +196,7 @@ def _check_descent(algorithm: Algorithm, objective: Objective, path: list[Tensor
         )
 
 
-def _check_adjoints(net: Unrolled, x: Tensor, graph: Graph) -> None:
+def _check_adjoints(net: Unrolled, x: Tensor, graph: Graph, seed: int) -> None:
     if not isinstance(net.adjoint, Polynomial | Stored | Checkpointed):
         return
     weight = torch.cos(torch.arange(x.numel(), dtype=x.dtype)).view(x.shape)
@@ -168,7 +204,7 @@ def _check_adjoints(net: Unrolled, x: Tensor, graph: Graph) -> None:
     def results(adjoint: Polynomial | Stored | Checkpointed) -> tuple[Tensor, ...]:
         other = copy.deepcopy(net)
         other.adjoint = adjoint
-        out = other(x, graph)
+        out = _seeded(other, x, graph, seed)
         wanted = [x, *other.parameters()]
         return (out, *torch.autograd.grad((out * weight).sum(), wanted))
 

@@ -56,13 +56,8 @@ def try_lowering(
         values: the raw parameters of layer 1 ... depth.
         start: where it begins.
     """
-    for term in objective.terms:
-        if not isinstance(term, StencilTerm):
-            what = "states no stencil" if getattr(term, "affine_gradient", False) else "is not quadratic"
-            return Attempt(refusal=CannotLower(f"{term.name} {what}"))
-    for leaf in dict.fromkeys((*objective.leaves, *algorithm.leaves)):
-        if isinstance(leaf, Computed):
-            return Attempt(refusal=CannotLower(f"{leaf} is computed from X"))
+    if (cause := _plain_cause(algorithm, objective)) is not None:
+        return Attempt(refusal=CannotLower(cause))
     try:
         if shipped(algorithm):
             _lowered(algorithm, objective, 1, values, start, Basis.POWERS)
@@ -75,6 +70,18 @@ def try_lowering(
         said = f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
         cause = f"{algorithm.name}.update does more than add, scale and ask for gradients ({said})"
         return Attempt(refusal=CannotLower(cause))
+
+
+def _plain_cause(algorithm: Algorithm, objective: Objective) -> str | None:
+    """Why a network is not linear, where that can be told without trying."""
+    for term in objective.terms:
+        if not isinstance(term, StencilTerm):
+            what = "states no stencil" if getattr(term, "affine_gradient", False) else "is not quadratic"
+            return f"{term.name} {what}"
+    for leaf in dict.fromkeys((*objective.leaves, *algorithm.leaves)):
+        if isinstance(leaf, Computed):
+            return f"{leaf} is computed from X"
+    return f"{algorithm.name} draws random numbers" if algorithm.random else None
 
 
 def first_values(leaves: tuple[Leaf, ...], depth: int) -> Callable[[int], Values]:
