@@ -35,16 +35,23 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool import theory as theory
     from unspool import train as train
     from unspool import unrolling as unrolling
+    from unspool.algorithm import ADMM as ADMM
     from unspool.algorithm import Accelerated as Accelerated
     from unspool.algorithm import Algorithm as Algorithm
+    from unspool.algorithm import Anderson as Anderson
+    from unspool.algorithm import BlockCoordinate as BlockCoordinate
     from unspool.algorithm import Chebyshev as Chebyshev
+    from unspool.algorithm import ConjugateGradient as ConjugateGradient
     from unspool.algorithm import Exact as Exact
     from unspool.algorithm import GradientDescent as GradientDescent
     from unspool.algorithm import InverseLipschitz as InverseLipschitz
     from unspool.algorithm import Jacobi as Jacobi
+    from unspool.algorithm import MirrorDescent as MirrorDescent
+    from unspool.algorithm import Newton as Newton
     from unspool.algorithm import PrimalDual as PrimalDual
     from unspool.algorithm import Problem as Problem
     from unspool.algorithm import ProximalGradient as ProximalGradient
+    from unspool.algorithm import Reweighted as Reweighted
     from unspool.algorithm import minimise as minimise
     from unspool.errors import IncompatibleError as IncompatibleError
     from unspool.errors import InputError as InputError
@@ -75,8 +82,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import HigherSmoothness as HigherSmoothness
     from unspool.objective import Incidence as Incidence
     from unspool.objective import Kind as Kind
+    from unspool.objective import KLFidelity as KLFidelity
     from unspool.objective import LaplacianPower as LaplacianPower
     from unspool.objective import Learnable as Learnable
+    from unspool.objective import LearntEdges as LearntEdges
     from unspool.objective import LinearOperator as LinearOperator
     from unspool.objective import Log as Log
     from unspool.objective import LowRank as LowRank
@@ -91,6 +100,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import RowSparse as RowSparse
     from unspool.objective import RowSparseFidelity as RowSparseFidelity
     from unspool.objective import Schedule as Schedule
+    from unspool.objective import Simplex as Simplex
     from unspool.objective import Smoothness as Smoothness
     from unspool.objective import SmoothTerm as SmoothTerm
     from unspool.objective import Source as Source
@@ -130,14 +140,14 @@ _FROM = {
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
-        "Jacobi", "PrimalDual", "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
+        "ADMM", "Anderson", "BlockCoordinate", "ConjugateGradient", "MirrorDescent", "Newton", "Reweighted", "Jacobi", "PrimalDual", "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
     ),
     "errors": ("IncompatibleError", "InputError"),
     "estimator": ("GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"),
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "Computed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "KLFidelity", "LearntEdges", "Simplex", "Computed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -170,10 +180,13 @@ def __dir__() -> list[str]:
 
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come through __getattr__
+    "ADMM",
     "Accelerated",
     "Activation",
     "Algorithm",
+    "Anderson",
     "Basis",
+    "BlockCoordinate",
     "Box",
     "Capped",
     "Chebyshev",
@@ -181,6 +194,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "Coefficient",
     "CompositeTerm",
     "Computed",
+    "ConjugateGradient",
     "ConvergenceWarning",
     "Diagonal",
     "EdgePenalty",
@@ -207,12 +221,16 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "InputError",
     "InverseLipschitz",
     "Jacobi",
+    "KLFidelity",
     "Kind",
     "LaplacianPower",
     "Learnable",
+    "LearntEdges",
     "LinearOperator",
     "Log",
     "LowRank",
+    "MirrorDescent",
+    "Newton",
     "NodeClassifier",
     "NodeFidelity",
     "NodeRegressor",
@@ -229,10 +247,12 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "ProximalGradient",
     "ReadBack",
     "Relaxed",
+    "Reweighted",
     "Ridge",
     "RowSparse",
     "RowSparseFidelity",
     "Schedule",
+    "Simplex",
     "SmoothTerm",
     "Smoothness",
     "SolveReport",

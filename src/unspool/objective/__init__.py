@@ -6,6 +6,7 @@ from unspool.objective.computed import Computed
 from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
 from unspool.objective.filtered import FilteredFidelity, HigherSmoothness
 from unspool.objective.kind import Kind, kind_of
+from unspool.objective.learnt_edges import LearntEdges
 from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric
 from unspool.objective.node import NodeFidelity, Spread, labels
 from unspool.objective.objective import Objective, as_objective, check_proximable
@@ -13,6 +14,7 @@ from unspool.objective.operator import GroupDifference, Incidence, LaplacianPowe
 from unspool.objective.proximable import Activation, Box, NonNegative, RowSparse, RowSparseFidelity, Sparse
 from unspool.objective.quadratic import EdgeSmoothness, Fidelity, Ridge, Smoothness, require_symmetric
 from unspool.objective.schedule import Schedule
+from unspool.objective.simplex import KLFidelity, Simplex
 from unspool.objective.source import Source
 from unspool.objective.term import Given, ProximableTerm, SmoothTerm, Stencil, StencilTerm, Term
 
@@ -36,10 +38,12 @@ __all__ = [
     "GroupGap",
     "HigherSmoothness",
     "Incidence",
+    "KLFidelity",
     "Kind",
     "LaplacianPower",
     "Leaf",
     "Learnable",
+    "LearntEdges",
     "LinearOperator",
     "Log",
     "LowRank",
@@ -54,6 +58,7 @@ __all__ = [
     "RowSparse",
     "RowSparseFidelity",
     "Schedule",
+    "Simplex",
     "SmoothTerm",
     "Smoothness",
     "Source",

@@ -13,6 +13,7 @@ from unspool.errors import InputError
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.quadratic import EdgeSmoothness
 from unspool.objective.term import Given, SmoothTerm
 
 _ONE = Fixed(1.0)
@@ -226,6 +227,10 @@ class EdgePenalty(SmoothTerm):
         """Γ at h and β: the quadratic β Σ Γₑ ‖(B H)ₑ‖² that lies above the term and touches it at h (up to a constant)."""
         return self.edge_weights(h, given), given[self.weight]
 
+    def majoriser(self, h: Tensor, given: Given) -> FrozenEdges:
+        """That quadratic as a term."""
+        return FrozenEdges(self.edge_weights(h, given), self.weight, steepest=self.penalty.steepest)
+
     def is_convex(self, given: Given) -> bool:
         """Whether ρ(‖·‖²) is convex and β not negative."""
         return self.penalty.convex and super().is_convex(given)
@@ -236,9 +241,43 @@ class EdgePenalty(SmoothTerm):
         return f"{lead}Σₑ {self.penalty.formula('(B H)ₑ')}"
 
 
+@dataclass(frozen=True, eq=False)
+class FrozenEdges(EdgeSmoothness):
+    r"""The quadratic :math:`\beta\sum_e \Gamma_e\lVert (BH)_e\rVert^2` that touches a penalty at one H, where Γ was computed.
+
+    A term for one step, made anew at every layer. Its Γ is a tensor that knows how it came from that H, of shape (..., edges),
+    so gradients flow through the weights, too.
+
+    Args:
+        edges: Γ.
+        weight: β.
+        steepest: a bound on Γ wherever it is computed; steps of 1/L rest on it, so that signals of a stack do not share a step.
+    """
+
+    steepest: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_coefficient(self.weight))
+
+    def _edge_weights(self, given: Given) -> Tensor:
+        return self.edges
+
+    def lipschitz(self, given: Given) -> Map:
+        """2 |β| max Γ · λmax(L), by the bound on Γ."""
+        if self.steepest == float("inf"):
+            raise InputError(
+                "penalty", self, "a penalty with a bounded slope for steps of 1/L; give the algorithm a step"
+            )
+        return 4 * given.graph.scale * self.steepest * channel.spectral_norm(given[self.weight])
+
+    def diagonal(self, h: Tensor, given: Given) -> Map:
+        """That of 2β Bᵀ diag(Γ) B."""
+        return (given.graph.squared_incidence.T @ self.edges[..., None]) * (2 * given[self.weight])
+
+
 def _check_scale(scale: float) -> None:
     if not 0 < scale < float("inf"):
         raise InputError("scale", scale, "a number above 0")
 
 
-__all__ = ["Capped", "EdgePenalty", "Log", "Penalty", "Power"]
+__all__ = ["Capped", "EdgePenalty", "FrozenEdges", "Log", "Penalty", "Power"]

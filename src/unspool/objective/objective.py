@@ -266,7 +266,17 @@ def _hessian_times(term: SmoothTerm, h: Tensor, v: Tensor, given: Given) -> Tens
     if getattr(term, "affine_gradient", False):
         return term.gradient(v, given) - term.gradient(torch.zeros_like(v), given)
     # The pull-back of the gradient: the Hessian is its own transpose.
-    return torch.func.vjp(lambda at: term.gradient(at, given), h)[1](v)[0]
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+        return torch.func.vjp(lambda at: term.gradient(at, given), h)[1](v)[0]
+    # Trap: torch.func does not go with the hooks of checkpoints, and torch.autograd.grad not with torch.func.
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        at = h.view_as(h) if h.requires_grad else h.detach().requires_grad_()
+        slope = term.gradient(at, given)
+        if not slope.requires_grad:
+            return torch.zeros_like(v)
+        found = torch.autograd.grad(slope, at, v, create_graph=again, allow_unused=True)[0]
+        return torch.zeros_like(v) if found is None else found
 
 
 def _probe(graph: Graph) -> Tensor:
