@@ -42,7 +42,8 @@ class Exact(Algorithm):
 
     For quadratic objectives by sparse conjugate gradients, never a dense inverse; on α‖H−X‖² + (1−α)‖BH‖² this is
     PPNP, :math:`\alpha (I - (1-\alpha) A)^{-1} X`. Other convex objectives are minimised by accelerated proximal
-    gradient with restarts until the same tolerance, and those with composite terms by primal-dual steps.
+    gradient with restarts until the same tolerance, and those with composite terms by splitting
+    (one sparse factorisation), or by primal-dual steps where the graph is large or an operator has no sparse matrix.
 
     Args:
         tolerance: relative size of the remaining gradient.
@@ -184,7 +185,10 @@ def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
     low = check_strictly_convex(problem)
     if problem.composite_terms:
-        return solve_by(PrimalDual(), problem, start, effort)
+        from unspool.algorithm.splitting import solve_split  # loads SciPy, which nobody else needs
+
+        found = solve_split(problem, start, effort)
+        return solve_by(PrimalDual(), problem, start, effort) if found is None else found[0]
     if problem.objective.quadratic:
         return solve_quadratic(problem, start, effort)
     return accelerate(problem, start, low, effort)

@@ -10,8 +10,26 @@
 True
 """
 
+from unspool.denoise.held_out import HeldOut
 from unspool.denoise.noise import Covariance
+from unspool.denoise.problem import PROBLEMS, DenoisingProblem, Robust, Smooth, TotalVariation, Trend
 from unspool.denoise.solve import Denoised, denoise
 from unspool.denoise.weight import GCV, SURE, Choice, Criterion, noise_level
 
-__all__ = ["GCV", "SURE", "Choice", "Covariance", "Criterion", "Denoised", "denoise", "noise_level"]
+__all__ = [
+    "GCV",
+    "PROBLEMS",
+    "SURE",
+    "Choice",
+    "Covariance",
+    "Criterion",
+    "Denoised",
+    "DenoisingProblem",
+    "HeldOut",
+    "Robust",
+    "Smooth",
+    "TotalVariation",
+    "Trend",
+    "denoise",
+    "noise_level",
+]

@@ -94,10 +94,15 @@ class Criterion(ABC):
             # (1 − α) / α multiplies L, whose size is that of graph.scale.
             ratio = torch.logspace(-3, 4, 71, dtype=torch.float64) / graph.scale
             return 1 / (1 + ratio)
-        weight = torch.as_tensor(np.asarray(self.candidates, dtype=float)).flatten()
-        if weight.numel() == 0 or not bool(((weight > 0) & (weight < 1)).all()):
-            raise ValueError(f"candidates={self.candidates!r}: expected weights between 0 and 1, both excluded")
-        return weight
+        return read_candidates(self.candidates)
+
+
+def read_candidates(candidates: Sequence[float]) -> Tensor:
+    """Weights to choose from, checked."""
+    weight = torch.as_tensor(np.asarray(candidates, dtype=float)).flatten()
+    if weight.numel() == 0 or not bool(((weight > 0) & (weight < 1)).all()):
+        raise ValueError(f"candidates={candidates!r}: expected weights between 0 and 1, both excluded")
+    return weight
 
 
 @dataclass(frozen=True)

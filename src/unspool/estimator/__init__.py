@@ -21,10 +21,10 @@ if importlib.util.find_spec("sklearn") is None:
         name="sklearn",
     )
 
-from unspool.denoise import GCV, SURE, Criterion
+from unspool.denoise import GCV, SURE, Criterion, HeldOut
 from unspool.estimator.classifier import NodeClassifier
 from unspool.estimator.denoiser import GraphDenoiser
 from unspool.estimator.regressor import NodeRegressor
 from unspool.estimator.split import NodeSplit
 
-__all__ = ["GCV", "SURE", "Criterion", "GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"]
+__all__ = ["GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "NodeClassifier", "NodeRegressor", "NodeSplit"]

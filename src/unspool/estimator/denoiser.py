@@ -12,8 +12,10 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from unspool.algorithm.exact import find_minimiser
-from unspool.denoise import Choice, Covariance
-from unspool.denoise.solve import choose, problem, solve
+from unspool.denoise import Choice, Covariance, DenoisingProblem
+from unspool.denoise.missing import observed
+from unspool.denoise.problem import read_problem
+from unspool.denoise.solve import choose, objective_of, solve
 from unspool.estimator.inputs import read_graph, read_ids, read_signal
 from unspool.graph import Graph, Normalisation
 from unspool.objective import Objective, as_objective
@@ -27,12 +29,14 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     .. math:: \min_H\; \alpha\lVert H - X\rVert_T^2 + (1 - \alpha)\lVert BH\rVert_F^2
 
-    Needs no labels. ``x`` is said in two ways, as in :class:`~unspool.estimator.NodeClassifier`: signals on all nodes, or node
+    Needs no labels. NaN entries are missing: they count in no fidelity, and are filled in from their neighbours. ``x`` is said in two ways, as in :class:`~unspool.estimator.NodeClassifier`: signals on all nodes, or node
     ids with features and graph bound, which a grid search can cut into folds.
 
     Args:
-        weight: α in (0, 1], or a rule that chooses it: :class:`~unspool.estimator.SURE` (when omitted) or
-            :class:`~unspool.estimator.GCV`.
+        weight: α in (0, 1], or a rule that chooses it: :class:`~unspool.estimator.SURE`, :class:`~unspool.estimator.GCV` or
+            :class:`~unspool.estimator.HeldOut`. When omitted, SURE for smooth signals without missing values, and HeldOut otherwise.
+        problem: what is minimised: ``"smooth"`` (above), ``"tv"`` (regions with sharp borders, ‖BH‖₂,₁ as the penalty), ``"trend"``
+            (slopes with few bends, ‖BLH‖₂,₁) or ``"robust"`` (a few nodes far off, ‖H − X‖₂,₁ as the fidelity).
         noise_covariance: Σ, of the noise over features, where it is known: one variance per feature, or a matrix. Then
             T = σ²Σ⁻¹ with σ² the mean variance (otherwise T = I), so that noisy features, and noisy mixtures of them, are smoothed
             more; SURE takes the noise level from it, GCV needs it up to a factor only. For features of different units give it, or
@@ -61,6 +65,10 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> denoised = denoiser.fit_transform(noisy, graph=graph)
         >>> bool(np.mean((denoised - clean) ** 2) < 0.3 * np.mean((noisy - clean) ** 2))
         True
+        >>> noisy[::10] = np.nan
+        >>> np.isnan(GraphDenoiser(problem="tv").fit_transform(noisy, graph=graph)).any()
+        np.False_
+        >>> noisy[::10] = 0.0
         >>> robust = GraphDenoiser(objective=us.RowSparseFidelity(0.4) + us.Smoothness(0.6))
         >>> robust.fit_transform(noisy, graph=graph).shape
         (300,)
@@ -83,12 +91,14 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         weight: Any = None,
         *,
+        problem: Any = "smooth",
         noise_covariance: Any = None,
         objective: Any = None,
         features: Any = None,
         graph: Any = None,
     ) -> None:
         self.weight = weight
+        self.problem = problem
         self.noise_covariance = noise_covariance
         self.objective = objective
         self.features = features
@@ -98,11 +108,12 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Choose the weight and denoise.
 
         Args:
-            x: signals, shape (nodes,) or (nodes, features), an array, a tensor or a sparse matrix; or node ids.
+            x: signals, shape (nodes,) or (nodes, features), an array, a tensor or a sparse matrix, with NaN where values are
+                missing; or node ids.
             y: not looked at.
             graph: an ``unspool.Graph``, a SciPy adjacency matrix, a NetworkX graph, an ``edge_index`` or a PyG ``Data``.
         """
-        signal = read_signal(x if self.features is None else self.features)
+        signal = read_signal(x if self.features is None else self.features, missing=True)
         dtype = torch.float32 if signal.dtype == np.float32 else torch.float64
         given = self.graph if graph is None else graph
         place = read_graph(given, signal.shape[0], dtype, normalise=Normalisation.NONE, loops=0.0)
@@ -114,7 +125,8 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.objective_ = as_objective(self.objective)
         else:
             self.weight_, self.curve_, self.noise_ = found.weight, found.curve, found.noise
-            self.objective_ = problem(found.weight, self._covariance(signal))
+            seen = observed(torch.as_tensor(signal.reshape(place.nodes, -1)))
+            self.objective_ = objective_of(found.weight, self._covariance(signal), self._problem(), seen)
         self.graph_, self.n_features_in_ = place, 1 if signal.ndim == 1 else signal.shape[1]
         self.denoised_ = self._solve(signal)
         return self
@@ -124,7 +136,7 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "denoised_")
         if self.features is not None:
             return self.denoised_[read_ids(x, self.graph_.nodes)]
-        signal = read_signal(x)
+        signal = read_signal(x, missing=True)
         if signal.shape[0] != self.graph_.nodes:
             raise ValueError(
                 f"x has {signal.shape[0]} rows, but the graph it was fitted on has {self.graph_.nodes} nodes"
@@ -152,9 +164,14 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 raise ValueError(
                     "noise_covariance and objective are both given: say Fidelity(weight, metric=...) in your own objective"
                 )
+            if self._problem().name != "smooth":
+                raise ValueError(f"problem={self.problem!r} and objective are both given: leave one of them out")
             return None
         x = torch.as_tensor(signal.reshape(graph.nodes, -1))
-        return choose(x, graph, self.weight, self._covariance(signal))
+        return choose(x, graph, self.weight, self._covariance(signal), self._problem())
+
+    def _problem(self) -> DenoisingProblem:
+        return read_problem(self.problem)
 
     def _covariance(self, signal: Array) -> Covariance | None:
         if self.noise_covariance is None:
@@ -165,9 +182,14 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         x = torch.as_tensor(signal.reshape(self.graph_.nodes, -1))
         graph = self.graph_ if x.dtype == self.graph_.dtype else self.graph_.to(x.dtype)
         if self.weight_ is None:
+            if observed(x) is not None:
+                raise ValueError(
+                    "x has missing values, which an objective of your own does not know of: write NodeFidelity(seen) and fill any number in, "
+                    "or use problem=..."
+                )
             found = find_minimiser(self.objective_, x, graph)
         else:
-            found = solve(x, graph, self.weight_, self._covariance(signal))
+            found = solve(x, graph, self.weight_, self._covariance(signal), self._problem())
         self.report_ = found.report
         return found.h.numpy().reshape(signal.shape)
 
@@ -182,4 +204,5 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags

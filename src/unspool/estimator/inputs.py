@@ -36,8 +36,11 @@ def read_x(given: Any) -> Features:
     return x if x.dtype == torch.get_default_dtype() else x.to(torch.get_default_dtype())
 
 
-def read_signal(given: Any) -> Array:
-    """A signal as a dense float array, float32 where it came so and float64 otherwise; one- or two-dimensional."""
+def read_signal(given: Any, missing: bool = False) -> Array:
+    """A signal as a dense float array, float32 where it came so and float64 otherwise; one- or two-dimensional.
+
+    With ``missing``, NaN entries may be in it.
+    """
     if isinstance(given, SparseFeatures):
         given = given.to_dense()
     if isinstance(given, Tensor):
@@ -51,7 +54,8 @@ def read_signal(given: Any) -> Array:
         signal = signal.astype(np.float64, copy=False)
     if signal.ndim not in (1, 2) or signal.size == 0:
         raise ValueError(f"x has shape {signal.shape}: expected (nodes,) or (nodes, features), at least one of each")
-    check_finite(signal if signal.ndim == 2 else signal[:, None])
+    known = np.where(np.isnan(signal), 0, signal) if missing else signal
+    check_finite(known if signal.ndim == 2 else known[:, None])
     return np.require(signal, requirements=["C", "W"])  # reversed and read-only arrays (joblib's) are no tensors
 
 

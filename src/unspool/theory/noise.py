@@ -18,7 +18,7 @@ from torch import Tensor
 
 from unspool.algorithm import minimise
 from unspool.denoise import Covariance, denoise
-from unspool.denoise.solve import problem
+from unspool.denoise.solve import objective_of
 from unspool.graph import Graph
 from unspool.objective import Fidelity, Smoothness
 from unspool.theory.certificate import Claim, Evidence, Verdict
@@ -79,7 +79,7 @@ def expected_error(g: Graph, weight: float, believed: Tensor, signal: Tensor, si
     """E‖H − X₀‖² of the minimiser that believes in one covariance, where the noise has another."""
     n, d = g.nodes, len(sigma)
     every = torch.eye(n * d, dtype=torch.float64).view(n * d, n, d)
-    objective = problem(weight, Covariance.read(believed, d))
+    objective = objective_of(weight, Covariance.read(believed, d))
     smoother = minimise(objective, every, g, tolerance=1e-12).reshape(n * d, n * d).T
     off = smoother - torch.eye(n * d, dtype=torch.float64)
     spread = torch.kron(torch.eye(n, dtype=torch.float64), sigma)
