@@ -6,6 +6,7 @@ node. For the others it is the first-order split, with what it leaves unexplaine
 
 from unspool.explain.change import Change, Features, TermShare
 from unspool.explain.drawing import plot
+from unspool.explain.edges import EdgeWeights, edge_weights
 from unspool.explain.explaining import explain
 from unspool.explain.explanation import Explanation, Parts
 from unspool.explain.node import find_node
@@ -15,6 +16,7 @@ from unspool.explain.splitting import Method, Split
 __all__ = [
     "Against",
     "Change",
+    "EdgeWeights",
     "Explanation",
     "Features",
     "Method",
@@ -23,6 +25,7 @@ __all__ = [
     "Score",
     "Split",
     "TermShare",
+    "edge_weights",
     "explain",
     "find_node",
     "plot",

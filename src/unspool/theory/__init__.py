@@ -10,11 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unspool.theory import errata, expressive, layers, noise, printed, propositions, robustness, smoothing, theorems
+from unspool.theory import (
+    errata,
+    expressive,
+    later,
+    layers,
+    noise,
+    printed,
+    propositions,
+    robustness,
+    smoothing,
+    theorems,
+)
 from unspool.theory.activations import POTENTIALS, advantage
 from unspool.theory.certificate import Certificate, Claim, Evidence, Verdict
 
-#: Every claim, in the order of the paper, errata last.
+#: Every claim, in the order of the paper, then errata, then the models of later papers.
 CLAIMS: tuple[Claim, ...] = (
     theorems.CLAIMS
     + noise.CLAIMS
@@ -25,6 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
     + errata.CLAIMS
     + smoothing.CLAIMS
     + printed.CLAIMS
+    + later.CLAIMS
 )
 
 

@@ -1,0 +1,76 @@
+"""The edges that a robust network lets go of."""
+
+import pytest
+import torch
+
+import unspool as us
+from reference.cases import build, graphs, signal, sparse_signal
+from unspool.explain import edge_weights
+
+GRAPH, A = graphs()["weighted"]
+
+
+def test_a_wrong_edge_between_two_groups_is_let_go():
+    """Two cliques with one edge between them, and signals far apart."""
+    left = torch.combinations(torch.arange(5))
+    index = torch.cat([left, left + 5, torch.tensor([[2, 7]])]).T
+    graph = us.Graph.from_edges(index, nodes=10, directed=False).to(torch.float64)
+    x = torch.cat([torch.zeros(5, 2), torch.full((5, 2), 4.0)]).double() + 0.1 * signal(10, 2)
+    net = us.unroll(us.Fidelity(1.0) + us.EdgePenalty(us.Log(0.05), 4.0), us.Jacobi(), depth=6)
+    found = edge_weights(net, x, graph)
+    assert found.weights.shape == (6, 21)
+    assert found.reduced(top=1)[0][:2] == (2, 7)
+    assert found.cut().tolist() == [[2], [7]]
+    assert found.reduced(top=1)[0][2] == pytest.approx(float(found.weights[-1].min()))
+    text = str(found)
+    assert "21 edges, of weight 1" in text
+    assert "2 – 7" in text
+
+
+@pytest.mark.parametrize("name", ["TWIRLS", "TWIRLS-capped", "TWIRLS-norm", "PGNN"])
+def test_weights_are_slopes_at_what_each_layer_begins_with(name):
+    model, x = build(name).eval(), signal(GRAPH.nodes)
+    found = edge_weights(model, x, GRAPH)
+    net = model.propagation
+    with torch.no_grad():
+        iterates = list(net.trace(model.p_pre(x), GRAPH))
+    term = next(t for t in net.objective.terms if isinstance(t, us.EdgePenalty))
+    squares = [(GRAPH.incidence() @ h).square().sum(1) for h in iterates[:-1]]
+    assert torch.allclose(found.weights, torch.stack([term.penalty.slope(s) for s in squares]))
+    assert torch.equal(found.edges, us.graph.edge_list(GRAPH))
+    i, j = found.edges
+    assert bool((A[i, j] > 0).all())
+    assert bool((found.weights <= found.whole + 1e-12).all())
+
+
+def test_training_mode_and_gradients_are_left_alone():
+    model, x = build("TWIRLS").train(), sparse_signal(GRAPH.nodes)
+    first = edge_weights(model, x, GRAPH)
+    assert model.training
+    assert not first.weights.requires_grad
+    again = edge_weights(model.eval(), us.nn.SparseFeatures.from_tensor(x), GRAPH)
+    assert torch.allclose(first.weights, again.weights)
+
+
+def test_unnormalised_graphs_and_names():
+    import networkx
+
+    network = networkx.path_graph(["ada", "bob", "cyd"])
+    graph = us.Graph.from_networkx(network, normalise=us.Normalisation.NONE).to(torch.float64)
+    found = edge_weights(build("TWIRLS"), signal(3), graph)
+    assert {found.reduced(top=1)[0][0], found.reduced(top=1)[0][1]} <= {"ada", "bob", "cyd"}
+
+
+def test_networks_without_such_a_penalty_are_refused():
+    with pytest.raises(us.IncompatibleError, match="APPNP weighs its edges by no EdgePenalty"):
+        edge_weights(build("APPNP"), signal(GRAPH.nodes), GRAPH)
+    two = us.unroll(us.Fidelity(1.0) + us.EdgePenalty(us.Log()) + us.EdgePenalty(us.Capped()), us.Jacobi(), 2)
+    with pytest.raises(us.IncompatibleError, match="2 terms of the kind EdgePenalty"):
+        edge_weights(two, signal(GRAPH.nodes), GRAPH)
+
+
+def test_a_graph_without_edges_has_none():
+    graph = us.Graph.from_edges(torch.zeros(2, 0, dtype=torch.long), nodes=4).to(torch.float64)
+    found = edge_weights(build("TWIRLS"), signal(4), graph)
+    assert found.weights.shape == (4, 0)
+    assert "0 edges" in str(found)

@@ -1,0 +1,64 @@
+"""Certificates of later models: they hold, and each fails when what it is about is changed."""
+
+import pytest
+
+import unspool as us
+from unspool.theory import CLAIMS, later
+
+ONES = us.Fidelity(1.0)
+
+
+def wrong_score(self, x, graph):
+    return right_score(self, x, graph) * (1 + 0.1 * x[..., graph.incidence().forward.col.long()[::2], 0].tanh())
+
+
+right_score = us.nn.EdgeScore.forward
+elastic, condat_vu, p_layer, twirls_layer = later.elastic, later.condat_vu, later.p_layer, later.twirls_layer
+low_layer, high_layer, high_minimiser = later.low_layer, later.high_layer, later.high_minimiser
+energy, fair_slope, labels, correct = later.graff_energy, later.fair_slope, later.propagate_labels, later.correct
+
+#: What is put in the place of a part of a claim so that it is not true any more.
+BROKEN = {
+    "ElasticGNN": ("elastic", lambda a, b, x, l1, *rest: elastic(a, b, x, 1.1 * l1, *rest)),
+    "ElasticGNN, steps": ("EdgeSparse", lambda weight: us.EdgeSparse(2 * weight)),
+    "ElasticGNN, Condat–Vũ": ("condat_vu", lambda gamma, beta, *rest: condat_vu(gamma / 2, beta / 8, *rest)),
+    "p-Laplacian": ("p_layer", lambda b, h, x, p, *rest: p_layer(b, h, x, p + 0.1, *rest)),
+    "TWIRLS": ("twirls_layer", lambda a, h, x, weight, share, rho: twirls_layer(a, h, x, weight, 0.9 * share, rho)),
+    "TWIRLS, majoriser": ("Log", lambda scale: us.Power(3.0)),
+    "TWIRLS, descent": ("Jacobi", lambda step: us.Jacobi(step=2.5 * step)),
+    "TWIRLS, influence": ("Log", lambda scale: us.Power(2.0)),
+    "GNN-LF": ("low_layer", lambda a, h, x, mu, *rest: low_layer(a, h, x, mu - 0.1, *rest)),
+    "GNN-LF, convexity": (
+        "FilteredFidelity",
+        lambda w, **how: us.FilteredFidelity(w, filter=(1.0, how["filter"][1] - 0.3)),
+    ),
+    "GNN-HF": ("high_layer", lambda a, h, x, beta, *rest: high_layer(a, h, x, beta + 0.1, *rest)),
+    "GNN-HF, minimiser": ("high_minimiser", lambda a, x, beta, alpha: high_minimiser(a, x, beta + 0.1, alpha)),
+    "GRAFF": ("graff_energy", lambda a, h, x, omega, w, source: energy(a, h, x, omega, w, 0 * source)),
+    "SignedGNN": (us.nn.EdgeScore, "forward", wrong_score),
+    "SignedGNN, minimiser": ("EdgeSmoothness", lambda w: us.EdgeSmoothness(w.abs())),
+    "FairGNN": ("fair_slope", lambda h, between, u: 2 * fair_slope(h, between, u)),
+    "Label propagation": ("propagate_labels", lambda *told, weight, **how: labels(*told, weight=2 * weight, **how)),
+    "Missing entries": ("NodeFidelity", lambda seen, weight: ONES * weight),
+    "Correct and smooth": ("correct", lambda *told, scale, **how: correct(*told, scale=2 * scale, **how)),
+}
+
+
+@pytest.mark.parametrize("claim", later.CLAIMS, ids=lambda claim: claim.name)
+def test_the_claims_are_certified_and_registered(claim):
+    assert claim in CLAIMS
+    assert claim.certify(seed=3, trials=1).as_stated
+
+
+@pytest.mark.parametrize("claim", later.CLAIMS, ids=lambda claim: claim.name)
+def test_each_can_fail(claim, monkeypatch):
+    *place, what = BROKEN[claim.name]
+    place = (later, *place) if len(place) == 1 else place
+    monkeypatch.setattr(*place, what)
+    assert not claim.certify(trials=1).as_stated
+
+
+def test_there_is_one_for_every_later_model():
+    shown = {claim.model for claim in later.CLAIMS}
+    assert shown >= {kind.__name__ for kind in us.models.MODELS} - {kind.__name__ for kind in us.models.PAPER_MODELS}
+    assert set(BROKEN) == {claim.name for claim in later.CLAIMS}
