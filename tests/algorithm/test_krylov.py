@@ -62,8 +62,8 @@ def test_it_is_better_than_any_polynomial_chosen_beforehand():
 
 @pytest.mark.parametrize("rule", [us.ConjugateGradient(), us.Newton(), us.Newton(step=0.8, iterations=3)], ids=str)
 def test_they_keep_the_laws(rule):
-    for objective in QUADRATIC:
-        testing.check_algorithm(rule, objective) if objective is not QUADRATIC[2] else None
+    for objective in QUADRATIC[:2]:  # weights of edges belong to one order of the nodes
+        testing.check_algorithm(rule, objective)
     alpha = us.Learnable(0.2, within=(0, 1), per_layer=True, name="α")
     testing.check_unrolled(us.unroll(us.Fidelity(alpha) + us.Smoothness(1 - alpha), rule, depth=4))
 
