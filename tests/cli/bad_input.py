@@ -77,7 +77,7 @@ def write(p, name, text=""):
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 COMMANDS = [
     # train: what is trained
-    ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("a class of a module that is not there", lambda p: want(p, model="no_such_module:Net"), "MODEL no_such_module:Net: expected package.module:Class of something that can be imported; there is no module no_such_module here or among the installed packages"),
     ("a class that is not in its module", lambda p: want(p, model="torch.nn:Nett"), "MODEL torch.nn:Nett: expected package.module:Class, and torch.nn has no Nett"),
     ("a function in the place of a class", lambda p: want(p, model="torch.nn.functional:relu"), "MODEL torch.nn.functional:relu: expected a class of models, that is, a subclass of torch.nn.Module"),
@@ -227,6 +227,11 @@ COMMANDS = [
     # denoise
     ("a weight and a rule for it", lambda p: clean(p, "--weight", "0.5", "--choose", "gcv"), "--weight gives the weight and --choose a rule for it; give one of them"),
     ("a noise level that nobody uses", lambda p: clean(p, "--noise", "1", "--choose", "gcv"), "--noise is used by --choose sure; the others estimate it, or need none"),
+    ("a rule of smooth signals for another problem", lambda p: clean(p, "--problem", "tv", "--choose", "gcv"), "--choose sure and gcv and --noise are for --problem smooth; choose the weight of tv with --choose held-out, or give it with --weight"),
+    ("a noise level for another problem", lambda p: clean(p, "--problem", "robust", "--noise", "1"), "--choose sure and gcv and --noise are for --problem smooth; choose the weight of robust with --choose held-out, or give it with --weight"),
+    ("a rule of whole signals for one with gaps", lambda p: clean(p, "--fill", "--choose", "sure", features=write(p, "gaps.csv", "id,t\np0,\n" + "".join(f"p{i},{i % 7}\n" for i in range(1, 60))).name), "--choose sure and gcv and --noise need signals without gaps; use --choose held-out or --weight with --fill"),
+    ("a part of the graph without any value", lambda p: clean(p, "--fill", edges=write(p, "pairs.csv", "source,target\na,b\nc,d\n").name, features=write(p, "lost.csv", "id,t\na,1\nb,2\nc,\nd,\n").name), "the signal has no value at the 2 nodes that hang together with node 2, so there is nothing to fill it in from; give one value there, or remove these nodes"),
+    ("values that cannot be hidden", lambda p: clean(p, "--problem", "tv", edges=write(p, "loops.csv", "source,target\np0,p0\n").name), "no value can be hidden, as every component of the graph needs the one it has; give the weight with --weight"),
     ("two signals of one name", lambda p: clean(p, features=write(p, "twice.csv", "id,t,t\np0,1,2\n").name), "{}/twice.csv has two columns called 't'; rename one"),
     ("signals whose columns are counted", lambda p: clean(p, edges=write(p, "ring.csv", "source,target\n0,1\n1,2\n2,0\n").name, features=write(p, "counted.csv", "0,1\n0.5,1\n1,2\n2,0\n").name), "counted.csv, line 1: 0, 1 may be the names of the columns (pandas numbers them like this) or the first node; say which with --header or --no-header"),
     ("signals that are words", lambda p: clean(p, "--feature-column", "vip", features="people.csv"), "people.csv, line 2, column 'vip': 'yes' is not a number; encode it, or leave the column out"),
@@ -242,7 +247,7 @@ COMMANDS = [
     ("the spectrum on a line that is not an edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),
     ("the spectrum on an empty file", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv")), "{}/e.csv holds no edges; is it complete?"),
     # lists, and the demonstration
-    ("the settings of an unknown model", lambda p: ["models", "GNC"], "NAME GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("the settings of an unknown model", lambda p: ["models", "GNC"], "NAME GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("the statistics of an unknown set", lambda p: ["datasets", "koraa"], "NAME koraa: expected the name of a data set; did you mean cora? Your own files: --edges"),
     ("a demonstration drawn below a file", lambda p: ["demo", "--out", write(p, "taken") / "demo.png"], "cannot write into {}/taken: File exists; choose another place with --out"),
 ]  # fmt: skip

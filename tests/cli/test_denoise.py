@@ -137,6 +137,36 @@ def test_what_a_person_reads(folder, tmp_path):
     assert "α chosen by SURE; noise of standard deviation 0.5)" in ask("denoise", *source, "--noise", 0.5)
 
 
+@pytest.mark.parametrize("name", ["tv", "trend", "robust"])
+def test_other_problems_are_those_of_the_library(folder, scene, tmp_path, name):
+    x, _, graph = scene
+    found, told, _ = clean(folder, tmp_path / "a.csv", "--problem", name, "--seed", 3)
+    wanted = us.denoise.denoise(torch.tensor(x), graph, us.denoise.HeldOut(seed=3), problem=name)
+    assert np.allclose(found, wanted.signal.numpy(), atol=1e-9)
+    assert (told["problem"], told["weight"], told["filled"]) == (name, wanted.choice.weight, 0)
+    by_hand, _, _ = clean(folder, tmp_path / "b.csv", "--problem", name, "--weight", 0.4)
+    assert np.allclose(by_hand, us.denoise.denoise(torch.tensor(x), graph, 0.4, problem=name).signal.numpy(), atol=1e-9)
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+def test_gaps_are_filled_if_asked(tmp_path, ending):
+    values = [1.0, np.nan, 3.0, np.nan]
+    where = list(own(tmp_path, "id,t", [(v,) for v in values]))
+    text = (tmp_path / "x.csv").read_text()
+    (tmp_path / "x.csv").write_text(text.replace("b,nan", "b,"))
+    if ending == "npy":
+        np.save(tmp_path / "x.npy", np.array(values)[:, None])
+        (tmp_path / "e.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,0\n")
+        where[where.index(tmp_path / "x.csv")] = tmp_path / "x.npy"
+    ask(*where, "--weight", 0.999999, code=1)
+    said = ask(*where, "--weight", 0.999999, "--fill")
+    assert "2 missing values filled in" in said
+    found = np.array(next(v for k, v in cells(tmp_path, "o.csv").items() if k != "id"), dtype=float)
+    assert np.allclose(found, [1, 2, 3, 2], atol=1e-4)
+    told = json.loads(ask(*where, "--fill", "--json"))
+    assert told["filled"] == 2
+
+
 def test_bad_signals_leave_the_old_table(folder, tmp_path):
     out = tmp_path / "a.csv"
     out.write_text("old\n")

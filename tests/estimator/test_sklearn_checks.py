@@ -52,9 +52,9 @@ class Denoiser(GraphDenoiser):
 
 SHARED = {
     "check_estimators_empty_data_messages": "no features are refused in a sentence of our own",
-    "check_estimators_nan_inf": "the sentence names row and column, and writes nan in small letters",
 }
 NODES = SHARED | {
+    "check_estimators_nan_inf": "the sentence names row and column, and writes nan in small letters",
     "check_parameters_default_constructible": "the default of select is a member of an Enum, since a mode is a type",
 }
 EXPECTED = {

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from unspool import datasets
 from unspool.cli.data_options import direction_is_noted
+from unspool.cli.progress import LiveScreen
 from unspool.cli.tables import check_table, write_table
-from unspool.cli.terminal import echo
+from unspool.cli.terminal import Terminal, echo
 from unspool.datasets.files import Signals, read_signals
 from unspool.datasets.node_files import Columns
-from unspool.denoise import GCV, SURE, Denoised, denoise
+from unspool.denoise import GCV, SURE, Denoised, HeldOut, denoise
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
 from unspool.ops import solve_reports
@@ -31,6 +33,9 @@ class DenoiseOptions:
     id_column: str | None
     feature_columns: tuple[str, ...]
     header: bool | None
+    problem: str
+    fill: bool
+    seed: int
     weight: float | None
     choose: str | None
     noise: float | None
@@ -42,16 +47,22 @@ class DenoiseOptions:
 def run(options: DenoiseOptions) -> None:
     """Read, choose, solve, write."""
     check_table(options.out, also=(".npy",))
-    if options.noise is not None and (options.choose == "gcv" or options.weight is not None):
+    if options.noise is not None and (options.choose in ("gcv", "held-out") or options.weight is not None):
         raise ValueError("--noise is used by --choose sure; the others estimate it, or need none")
-    rule = _rule(options)
+    if options.problem != "smooth" and (options.choose in ("sure", "gcv") or options.noise is not None):
+        raise ValueError(
+            f"--choose sure and gcv and --noise are for --problem smooth; choose the weight of {options.problem} with --choose held-out, or "
+            "give it with --weight"
+        )
     columns = Columns(
         options.id_column, options.feature_columns if options.feature_columns else None, header=options.header
     )
     with direction_is_noted(), solve_reports():
-        signals = read_signals(options.edges, options.features, columns)
+        signals = read_signals(options.edges, options.features, columns, gaps=options.fill)
         graph, x = _graph(signals.dataset, options.normalise), torch.from_numpy(signals.values)
-        found = denoise(x, graph, rule)
+        rule = _rule(options, gaps=bool(x.isnan().any()))
+        with TriedScreen(Terminal(stderr=True), options.as_json) as screen:
+            found = denoise(x, graph, rule, problem=options.problem, progress=screen.show)
     _write(options.out, signals, found)
     missed = () if found.report.converged else (f"the solver missed its tolerance ({found.report})",)
     _say(options, graph, x, found, signals.dataset.notes + missed)
@@ -67,12 +78,37 @@ def _graph(data: datasets.Dataset, normalise: str) -> Graph:
     return made.to(torch.float64)
 
 
-def _rule(options: DenoiseOptions) -> Any:
+def _rule(options: DenoiseOptions, gaps: bool) -> float | GCV | SURE | HeldOut:
     if options.weight is not None:
         if options.choose is not None:
             raise ValueError("--weight gives the weight and --choose a rule for it; give one of them")
         return options.weight
+    if gaps and (options.choose in ("sure", "gcv") or options.noise is not None):
+        raise ValueError(
+            "--choose sure and gcv and --noise need signals without gaps; use --choose held-out or --weight with --fill"
+        )
+    if options.choose == "held-out" or (options.choose is None and (gaps or options.problem != "smooth")):
+        return HeldOut(seed=options.seed)
     return GCV() if options.choose == "gcv" else SURE(noise=options.noise)
+
+
+class TriedScreen(LiveScreen[Progress]):
+    """How many candidates have been tried: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, console: Terminal, as_json: bool) -> None:
+        super().__init__(console, as_json)
+        self._bar: Any = None
+        if console.is_terminal and not as_json:
+            columns = (TextColumn("choosing α"), BarColumn(20), MofNCompleteColumn())
+            self._live = Progress(*columns, console=console, transient=True, refresh_per_second=5)
+
+    def show(self, done: int, most: int) -> None:
+        """So many solves of at most so many."""
+        if self._live is not None:
+            self._bar = self._live.add_task("", total=most) if self._bar is None else self._bar
+            self._live.update(self._bar, completed=done)
+        elif self._is_time():
+            echo(f"choosing α: {done} of at most {most} solves", err=True)
 
 
 def _write(out: Path, signals: Signals, found: Denoised) -> None:
@@ -91,16 +127,18 @@ def _write(out: Path, signals: Signals, found: Denoised) -> None:
 
 def _say(options: DenoiseOptions, graph: Graph, x: torch.Tensor, found: Denoised, notes: tuple[str, ...]) -> None:
     choice = found.choice
-    moved = float((found.signal - x).square().mean().sqrt())
-    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "weight": choice.weight, "noise": choice.noise, "moved": moved, "iterations": found.report.iterations, "residual": found.report.residual, "notes": list(notes), "out": str(options.out)}  # fmt: skip
+    gaps = int(x.isnan().sum())
+    moved = float((found.signal - x)[~x.isnan()].square().mean().sqrt())
+    facts = {"nodes": graph.nodes, "signals": int(x.shape[1]), "problem": options.problem, "filled": gaps, "weight": choice.weight, "noise": choice.noise, "moved": moved, "iterations": found.report.iterations, "residual": found.report.residual, "notes": list(notes), "out": str(options.out)}  # fmt: skip
     if options.as_json:
         echo(json.dumps(facts))
         return
     for note in notes:
         echo(f"note: {note}", err=True)
-    by = "by hand" if options.weight is not None else f"by {'GCV' if options.choose == 'gcv' else 'SURE'}"
+    names: dict[type, str] = {GCV: "by GCV", SURE: "by SURE", HeldOut: "by held-out values", float: "by hand"}
     noise = "" if choice.noise is None else f"; noise of standard deviation {choice.noise:.4g}"
-    echo(f"{graph}\nminimises  {found.objective}   (α chosen {by}{noise})")
+    echo(f"{graph}\nminimises  {found.objective}   (α chosen {names[type(_rule(options, gaps > 0))]}{noise})")
+    filled = f", {gaps} missing values filled in" if gaps else ""
     echo(
-        f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square)\nwritten: {options.out}"
+        f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square){filled}\nwritten: {options.out}"
     )

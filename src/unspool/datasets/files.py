@@ -116,8 +116,8 @@ class Signals:
     id_name: str | None
 
 
-def read_signals(edges: Place, features: Place, columns: Columns) -> Signals:
-    """Read signals for who needs all their digits.
+def read_signals(edges: Place, features: Place, columns: Columns, gaps: bool = False) -> Signals:
+    """Read signals for who needs all their digits; with ``gaps``, empty cells and NaN are missing values.
 
     Example:
         >>> import tempfile, pathlib
@@ -127,7 +127,7 @@ def read_signals(edges: Place, features: Place, columns: Columns) -> Signals:
         >>> read_signals(place / "e.csv", place / "x.csv", Columns()).values.ravel().tolist()
         [0.1, 16777217.0]
     """
-    held, x = read_edges(Path(edges)), read_features(Path(features), columns, answers=False)
+    held, x = read_edges(Path(edges)), read_features(Path(features), columns, answers=False, gaps=gaps)
     matrix = x.matrix.toarray() if scipy.sparse.issparse(x.matrix) else x.matrix
     bare = replace(x, matrix=np.zeros((matrix.shape[0], 1)), columns=None)
     way = False if held.undirected else None

@@ -67,12 +67,12 @@ class Columns:
         return [column for column in (self.label, self.split, *(self.targets or ())) if column is not None]
 
 
-def read_features(path: Path, columns: Columns, answers: bool) -> Features:
-    """Features from a table or an array; ``answers`` where the table holds the labels or targets too."""
+def read_features(path: Path, columns: Columns, answers: bool, gaps: bool = False) -> Features:
+    """Features from a table or an array; ``answers`` where the table holds the labels or targets too, ``gaps`` where values may be missing."""
     check_file(path)
     kind = suffix(path)
     if kind in (".npy", ".npz"):
-        return Features(_matrix(path), None, path)
+        return Features(_matrix(path, gaps), None, path)
     if kind not in TEXT and kind not in PARQUET:
         raise ValueError(
             f"{path}: features ending in {kind if kind else 'nothing'!r} are not supported; use .csv, .tsv, .txt, .parquet, .npy or .npz"
@@ -95,7 +95,7 @@ def read_features(path: Path, columns: Columns, answers: bool) -> Features:
         raise DataError(
             f"{path}", "it has no column of features next to the ids", f"add one, or leave {mention('features')} out"
         )
-    matrix = np.stack([table.numbers(column) for column in chosen], axis=1)
+    matrix = np.stack([table.numbers(column, gaps) for column in chosen], axis=1)
     named = None if table.header is None else tuple(table.header[column] for column in chosen)
     if named is not None and columns.features is None and any(not name.strip() for name in named):
         raise DataError(
@@ -130,13 +130,14 @@ def _check_order(table: Table, chosen: Sequence[int], matrix: Array) -> None:
             )
 
 
-def _matrix(path: Path) -> Any:
+def _matrix(path: Path, gaps: bool) -> Any:
     matrix: Any = _array(path) if suffix(path) == ".npy" else _sparse(path)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
         raise ValueError(
             f"{path} holds {matrix.dtype} of shape {matrix.shape}: expected numbers of shape (nodes, features)"
         )
-    check_finite(matrix, largest=float(np.finfo(np.float64).max))
+    known = np.where(np.isnan(matrix), 0, matrix) if gaps and isinstance(matrix, np.ndarray) else matrix
+    check_finite(known, largest=float(np.finfo(np.float64).max))
     return matrix
 
 

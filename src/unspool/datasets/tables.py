@@ -77,8 +77,8 @@ class Table:
         """A column as text; whole numbers without a decimal point, blanks as empty text."""
         return [_text(value) for value in self.columns[column]]
 
-    def numbers(self, column: int) -> Array:
-        """A column as float64, or a sentence that names the cell which is not a number or is missing."""
+    def numbers(self, column: int, gaps: bool = False) -> Array:
+        """A column as float64, or a sentence that names the cell which is not a number or is missing; NaN there with ``gaps``."""
         held = self.columns[column]
         # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0 and 3 of ٣.
         plain = held.dtype.kind in "fiub" if isinstance(held, np.ndarray) else all(map(_is_plain, held))
@@ -87,16 +87,18 @@ class Table:
         except (TypeError, ValueError):
             values = None
         if values is None:
-            values = np.array([self._number(row, column) for row in range(self.rows)])
-        bad = np.flatnonzero(~np.isfinite(values))
+            values = np.array([self._number(row, column, gaps) for row in range(self.rows)])
+        bad = np.flatnonzero(np.isinf(values) if gaps else ~np.isfinite(values))
         if bad.size:
             raise ValueError(
                 f"{self.where(int(bad[0]))}, {self.label(column)}: {values[bad[0]]} is not a finite number; fill or drop it"
             )
         return values
 
-    def _number(self, row: int, column: int) -> float:
+    def _number(self, row: int, column: int, gaps: bool) -> float:
         text = _text(self.columns[column][row])
+        if gaps and text.lower() in ("", "nan", "na"):
+            return float("nan")
         if not text:
             raise ValueError(f"{self.where(row)}, {self.label(column)}: the cell is empty; fill it or drop the row")
         if not is_number(text):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from unspool.cli.commands.options import FILE, PLACE, json_option
-from unspool.cli.number_types import Finite
+from unspool.cli.number_types import Finite, Whole
 
 
 @click.command()
@@ -24,9 +24,24 @@ from unspool.cli.number_types import Finite
     default=None,
     help="Whether the first line of --features names columns; detected when omitted.",
 )
-@click.option("--weight", type=Finite(0, 1, min_open=True, max_open=True), help="α of α‖H−X‖² + (1−α)‖BH‖².")
 @click.option(
-    "--choose", type=click.Choice(["sure", "gcv"]), help="How α is chosen without --weight; sure when omitted."
+    "--problem",
+    type=click.Choice(["smooth", "tv", "trend", "robust"]),
+    default="smooth",
+    show_default=True,
+    help="smooth: slow changes; tv: regions with sharp borders; trend: slopes with few bends; robust: a few nodes far off.",
+)
+@click.option("--fill", is_flag=True, help="Fill in empty cells and NaN from their neighbours; refused when omitted.")
+@click.option(
+    "--weight", type=Finite(0, 1, min_open=True, max_open=True), help="α, the weight of the fidelity to the signals."
+)
+@click.option(
+    "--choose",
+    type=click.Choice(["sure", "gcv", "held-out"]),
+    help="How α is chosen without --weight. When omitted: sure for smooth signals without gaps, held-out otherwise.",
+)
+@click.option(
+    "--seed", type=Whole(0), default=0, show_default=True, help="Of the random parts that held-out hides in turn."
 )
 @click.option(
     "--noise",
@@ -45,10 +60,13 @@ from unspool.cli.number_types import Finite
 def denoise(**options: Any) -> None:
     """Denoise signals on a graph, with no labels and no training.
 
-    Solves min α‖H−X‖² + (1−α)‖BH‖² exactly. α is given, or chosen from the data alone: by Stein's unbiased
-    estimate of the risk (sure), or by generalised cross-validation (gcv), which needs no noise level.
+    Solves min α‖H−X‖² + (1−α)‖BH‖², or another problem, exactly. α is given, or chosen from the data alone: by Stein's unbiased
+    estimate of the risk (sure), by generalised cross-validation (gcv), which needs no noise level, or by how well values are
+    predicted that were hidden (held-out), which works for every problem.
 
-    Example: unspool denoise --edges roads.csv --features temperatures.csv --out smooth.csv
+    Problems: smooth as above; tv has the penalty (1−α)‖BH‖₂,₁; trend (1−α)‖BLH‖₂,₁; robust the fidelity α‖H−X‖₂,₁.
+
+    Example: unspool denoise --edges roads.csv --features temperatures.csv --problem tv --fill --out clean.csv
     """
     from unspool.cli.denoise import DenoiseOptions, run
 
