@@ -58,6 +58,30 @@ def test_gradients_and_stacks():
     assert all(bool(torch.isfinite(s).all()) and float(s.abs().max()) > 0 for s in slopes)
 
 
+@pytest.mark.parametrize(
+    ("rule", "objective"),
+    [
+        (us.ADMM(rho=0.5), us.Smoothness(0.2) + us.EdgeSparse(0.1)),
+        (us.Reweighted(us.Jacobi(step=0.9)), us.EdgePenalty(us.Power(1.5, 0.3), 0.2)),
+        (us.MirrorDescent(), us.Smoothness(0.4) + us.Simplex()),
+    ],
+    ids=["ADMM", "Reweighted", "MirrorDescent"],
+)
+def test_fixed_points_of_rules_are_minimisers_with_their_derivatives(rule, objective):
+    alpha = us.Learnable(0.8, within=(0, None), name="α")
+    probe = torch.cos(torch.arange(X.numel(), dtype=X.dtype)).view(X.shape)
+    found = []
+    for made in (
+        us.unroll(us.Fidelity(alpha) + objective, rule, 1, adjoint=us.FixedPoint()),
+        us.unroll(us.Fidelity(alpha) + objective, us.Exact()),
+    ):
+        net, x = made.double(), torch.softmax(0.3 * X, -1).requires_grad_()
+        out = net(x, GRAPH)
+        found.append([out.detach(), *torch.autograd.grad((out * probe).sum(), [x, *net.parameters()])])
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
 @pytest.mark.parametrize("settings", [{"rho": 0.0}, {"rho": torch.eye(2)}, {"steps": 0}])
 def test_bad_settings_are_named(settings):
     with pytest.raises(us.InputError, match=next(iter(settings))):

@@ -121,3 +121,17 @@ def test_a_rule_of_ones_own_inside_is_tried_like_one():
     net = us.unroll(us.Fidelity(0.3) + us.Smoothness(0.7), us.Reweighted(Own()), depth=3)
     assert isinstance(net.adjoint, us.Stored)
     assert float(net(X, GRAPH).abs().max()) <= 1
+
+
+def test_its_step_is_that_of_the_rule_inside():
+    penalty = us.EdgePenalty(us.Power(1.5, 0.1), 0.4)
+    problem = us.Problem(us.Fidelity(0.5) + penalty, us.Given(X, GRAPH))
+    assert us.Reweighted(us.GradientDescent(step=0.3)).step_size(problem) == 0.3
+    assert us.Reweighted(us.GradientDescent()).step_size(problem) == us.GradientDescent().step_size(problem)
+    learnt = us.Problem(us.Fidelity(0.5) + us.LearntEdges(0.4), us.Given(X, GRAPH))
+    for rule in (us.Reweighted(us.GradientDescent()), us.BlockCoordinate()):
+        assert rule.step_size(learnt) == pytest.approx(1 / (1 + 4 * 0.4))
+    net = us.unroll(
+        us.Fidelity(0.5) + penalty + us.Activation(torch.nn.ReLU()), us.Reweighted(us.ProximalGradient()), 3
+    )
+    assert float(net(X, GRAPH).min()) >= 0

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm
+from unspool.algorithm.reweighted import outline
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective import Kind, Objective
+from unspool.objective.channel import Map
 from unspool.objective.learnt_edges import LearntEdges
 
 
@@ -60,11 +62,14 @@ class BlockCoordinate(SteppedAlgorithm):
         """The step in S, then those in H."""
         h, _ = state
         s = _learnt(problem).edges(h, problem.given)
-        fixed = at_edges(problem, s)
-        step = self.step_size(fixed)
+        fixed, step = at_edges(problem, s), self.step_size(problem)
         for _ in range(self.steps):
             h = fixed.prox(fixed.descend(h, step), step)
         return (h, s)
+
+    def step_size(self, problem: Problem) -> Map:
+        """η, from the problem in H alone."""
+        return super().step_size(replace(problem, objective=outline(problem.objective)))
 
 
 def at_edges(problem: Problem, s: Any) -> Problem:

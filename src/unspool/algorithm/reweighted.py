@@ -9,7 +9,8 @@ import torch
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, handled_kinds
 from unspool.errors import InputError
-from unspool.objective import EdgePenalty, Objective
+from unspool.objective import EdgePenalty, Objective, Term
+from unspool.objective.channel import Map
 from unspool.objective.edge_penalty import FrozenEdges
 from unspool.objective.learnt_edges import LearntEdges
 
@@ -67,9 +68,11 @@ class Reweighted(Algorithm):
 
     def check(self, objective: Objective) -> None:
         """The inner rule must fit the objective with quadratics in the place of penalties."""
-        nothing = torch.zeros(0)
-        frozen = [FrozenEdges(nothing, t.weight) if isinstance(t, _MAJORISED) else t for t in objective.terms]
-        check_fit(self.inner, Objective(tuple(frozen)))
+        check_fit(self.inner, outline(objective))
+
+    def step_size(self, problem: Problem) -> Map:
+        """The inner rule's."""
+        return self.inner.step_size(replace(problem, objective=outline(problem.objective)))
 
     def init(self, h: Any, problem: Problem) -> State:
         """What the inner rule keeps."""
@@ -84,6 +87,18 @@ class Reweighted(Algorithm):
         for k in range(1, self.steps + 1):
             state = self.inner.update(state, replace(surrogate, layer=before + k))
         return state if self.keeps_duals else (state[0],)
+
+
+def outline(objective: Objective) -> Objective:
+    """The objective with quadratics in the place of edge penalties, their weights left open: what it is, and its Lipschitz constant."""
+    open_weights = torch.zeros(0)
+    terms: list[Term] = []
+    for term in objective.terms:
+        if isinstance(term, EdgePenalty):
+            terms.append(FrozenEdges(open_weights, term.weight, steepest=term.penalty.steepest))
+        else:
+            terms.append(FrozenEdges(open_weights, term.weight) if isinstance(term, LearntEdges) else term)
+    return Objective(tuple(terms))
 
 
 def majorised(problem: Problem, h: Any) -> Problem:
