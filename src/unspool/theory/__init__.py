@@ -13,7 +13,9 @@ from collections.abc import Callable
 from unspool.theory import (
     errata,
     expressive,
-    later,
+    later_edges,
+    later_filters,
+    later_labels,
     layers,
     noise,
     printed,
@@ -36,7 +38,9 @@ CLAIMS: tuple[Claim, ...] = (
     + errata.CLAIMS
     + smoothing.CLAIMS
     + printed.CLAIMS
-    + later.CLAIMS
+    + later_edges.CLAIMS
+    + later_filters.CLAIMS
+    + later_labels.CLAIMS
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -61,3 +62,22 @@ def model(random: Random, kind: type[Model], *widths: int, **settings: Any) -> A
             if parameter.requires_grad:
                 parameter.copy_(normal(random, *parameter.shape) / max(parameter.shape[-1:] or (1,)) ** 0.5)
     return made
+
+
+def eye(a: Tensor) -> Tensor:
+    """The identity of the size of a matrix."""
+    return torch.eye(a.shape[0], dtype=a.dtype)
+
+
+def steps(layer: Callable[[Tensor], Tensor], h: Tensor, depth: int) -> Tensor:
+    """K layers, one after another."""
+    for _ in range(depth):
+        h = layer(h)
+    return h
+
+
+def gradient(value: Callable[[Tensor], Tensor], h: Tensor) -> Tensor:
+    """The gradient of a function at h, by autograd."""
+    leaf = h.detach().clone().requires_grad_()
+    (found,) = torch.autograd.grad(value(leaf), leaf)
+    return found

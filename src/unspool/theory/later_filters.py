@@ -1,0 +1,123 @@
+"""GNN-LF, GNN-HF and GRAFF: their layers are gradient steps, against their authors' formulas in dense matrices."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from unspool.algorithm import GradientDescent
+from unspool.graph import path
+from unspool.models import GNNHF, GNNLF, GRAFF
+from unspool.objective import Fidelity, FilteredFidelity
+from unspool.theory.certificate import Claim, Evidence, Verdict
+from unspool.theory.setting import Random, eye, gap, gradient, graph, model, normal, number, steps, whole
+from unspool.unrolling import unroll
+
+
+def low_layer(a: Tensor, h: Tensor, x: Tensor, mu: float, alpha: float, eta: float) -> Tensor:
+    """H − 2η[(μI + (1−μ)A)(H − X) + (1/α − 1)LH]."""
+    return h - 2 * eta * ((mu * eye(a) + (1 - mu) * a) @ (h - x) + (1 / alpha - 1) * (h - a @ h))
+
+
+def high_layer(a: Tensor, h: Tensor, x: Tensor, beta: float, alpha: float, eta: float) -> Tensor:
+    """H − 2η[(I + βL)(H − X) + (1/α − 1)LH]."""
+    laplacian = eye(a) - a
+    return h - 2 * eta * ((eye(a) + beta * laplacian) @ (h - x) + (1 / alpha - 1) * laplacian @ h)
+
+
+def _low(random: Random) -> Evidence:
+    g, f, depth = graph(random), whole(random, 1, 4), whole(random, 1, 8)
+    x, mu, alpha = normal(random, g.nodes, f), number(random, 0.5, 1.0), number(random, 0.05, 0.9)
+    made, a = model(random, GNNLF, f, f, mu=mu, teleport=alpha, depth=depth), g.to_dense()
+    eta = 1 / (2 * (mu + 1 / alpha - 1))
+    error = gap(made.propagation(x, g), steps(lambda h: low_layer(a, h, x, mu, alpha, eta), x, depth))
+    h = normal(random, g.nodes, f)
+    slope = gradient(lambda t: made.objective.value(t, x, g), h)
+    return Evidence(max(error, gap(h - eta * slope, low_layer(a, h, x, mu, alpha, eta))))
+
+
+def _low_convex(random: Random) -> Evidence:
+    chain = path(whole(random, 3, 9), loops=False).to(torch.float64)  # A has the eigenvalue −1
+    x = normal(random, chain.nodes, 1)
+
+    def lowest(mu: float) -> float:
+        term = FilteredFidelity(1.0, filter=(1.0, mu - 1))
+        hessian = torch.autograd.functional.hessian(
+            lambda t: (term + Fidelity(0.0)).value(t, x, chain), torch.zeros_like(x)
+        )
+        return float(torch.linalg.eigvalsh(hessian.reshape(chain.nodes, chain.nodes))[0])
+
+    return Evidence(
+        max(0.0, -min(lowest(mu) for mu in (0.5, number(random, 0.5, 1.0)))),
+        max(0.0, -lowest(number(random, 0.0, 0.4))),
+        "μ ≥ 1/2",
+        "μ < 1/2 on a path, whose A has the eigenvalue −1",
+    )
+
+
+def _high(random: Random) -> Evidence:
+    g, f, depth = graph(random), whole(random, 1, 4), whole(random, 1, 8)
+    x, beta, alpha = normal(random, g.nodes, f), number(random, 0.0, 3.0), number(random, 0.05, 0.9)
+    made, a = model(random, GNNHF, f, f, beta=beta, teleport=alpha, depth=depth), g.to_dense()
+    eta = 1 / (2 * (beta + 1 / alpha))
+    error = gap(made.propagation(x, g), steps(lambda h: high_layer(a, h, x, beta, alpha, eta), x, depth))
+    h = normal(random, g.nodes, f)
+    slope = gradient(lambda t: made.objective.value(t, x, g), h)
+    return Evidence(max(error, gap(h - eta * slope, high_layer(a, h, x, beta, alpha, eta))))
+
+
+def high_minimiser(a: Tensor, x: Tensor, beta: float, alpha: float) -> Tensor:
+    """α[αI + (αβ + 1 − α)L]⁻¹(I + βL)X."""
+    laplacian = eye(a) - a
+    return alpha * torch.linalg.solve(alpha * eye(a) + (alpha * beta + 1 - alpha) * laplacian, x + beta * laplacian @ x)
+
+
+def _high_minimiser(random: Random) -> Evidence:
+    g, f = graph(random), whole(random, 1, 4)
+    x, beta, alpha = normal(random, g.nodes, f), number(random, 0.1, 3.0), number(random, 0.1, 0.9)
+    made = model(random, GNNHF, f, f, beta=beta, teleport=alpha)
+    h = high_minimiser(g.to_dense(), x, beta, alpha)
+    slope = gradient(lambda t: made.objective.value(t, x, g), h)
+    frequencies, modes = torch.linalg.eigh(eye(g.to_dense()) - g.to_dense())
+    shares = (modes.T @ high_minimiser(g.to_dense(), modes, beta, alpha)).diagonal()
+    least = alpha * beta / (alpha * beta + 1 - alpha)
+    kept = max(0.0, float((least - shares[frequencies > -1e-9]).max()))
+    deep = unroll(made.objective, GradientDescent(step=0.5 / (beta + 1 / alpha)), 600)(x, g)
+    return Evidence(max(float(slope.norm()) / float(x.norm()), kept, gap(deep, h)))
+
+
+def graff_energy(a: Tensor, h: Tensor, x: Tensor, omega: Tensor, w: Tensor, source: Tensor) -> Tensor:
+    """½ Σ⟨hᵢ, Ωhᵢ⟩ − ½ Σ aᵢⱼ⟨hᵢ, Whⱼ⟩ − Σ⟨hᵢ, W̃xᵢ⟩."""
+    return 0.5 * ((h @ omega) * h).sum() - 0.5 * ((a @ h @ w) * h).sum() - ((x @ source) * h).sum()
+
+
+def _graff(random: Random) -> Evidence:
+    g, f, depth, tau = graph(random), whole(random, 2, 4), whole(random, 1, 5), number(random, 0.1, 1.0)
+    made, a = model(random, GRAFF, f, f, hidden=f, depth=depth, step=tau), g.to_dense()
+    x, h = normal(random, g.nodes, f), normal(random, g.nodes, f)
+    net = made.propagation
+    raw = net.values(1)
+    omega, w, source = (
+        leaf.value_of(raw[leaf]).detach() for leaf in sorted(raw, key=lambda leaf: "ΩWW̃".index(str(leaf)))
+    )
+    omega, source = omega.diag(), source.diag()
+    layers = steps(lambda t: t - tau * (t @ omega - a @ t @ w - x @ source), x, depth)
+    slope = gradient(lambda t: graff_energy(a, t, x, omega, w, source), h)
+    problem = net.problem(x, g, 1)
+    (moved,) = net.algorithm.update((h,), problem)
+    error = max(gap(net(x, g), layers), gap(moved, h - tau * slope))
+    free = normal(random, f, f)
+    step = h - tau * (h @ omega - a @ h @ free - x @ source)
+    slope = gradient(lambda t: graff_energy(a, t, x, omega, free, source), h)
+    return Evidence(
+        error, gap(step, h - tau * slope), "W is symmetric", "a W that is not: the energy sees its symmetric part alone"
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("GNN-LF", "its layers are gradient steps on ⟨H−X, (μI+(1−μ)A)(H−X)⟩ + (1/α−1)‖BH‖²", Verdict.HOLDS, _low, model="GNNLF"),
+    Claim("GNN-LF, convexity", "its fidelity is convex", Verdict.HOLDS_WHEN, _low_convex),
+    Claim("GNN-HF", "its layers are gradient steps on ⟨H−X, (I+βL)(H−X)⟩ + (1/α−1)‖BH‖²", Verdict.HOLDS, _high, model="GNNHF"),
+    Claim("GNN-HF, minimiser", "they reach α[αI+(αβ+1−α)L]⁻¹(I+βL)X, which keeps αβ/(αβ+1−α) of every frequency or more", Verdict.HOLDS, _high_minimiser),
+    Claim("GRAFF", "its layers are gradient steps on its energy, ½‖H‖²_(Ω−W) + ½‖BH‖²_W − ⟨H, XW̃⟩", Verdict.HOLDS_WHEN, _graff, model="GRAFF"),
+)  # fmt: skip
