@@ -1,6 +1,6 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
-from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
+from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values, leading
 from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap
 from unspool.objective.computed import Computed
 from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
@@ -73,5 +73,6 @@ __all__ = [
     "check_proximable",
     "kind_of",
     "labels",
+    "leading",
     "require_symmetric",
 ]

@@ -24,6 +24,12 @@ from unspool.objective.channel import Map
 Values = Mapping["Leaf", Tensor]
 
 
+#: What somebody asks of a coefficient who takes it for its value.
+_OF_TENSORS = frozenset(
+    ("abs", "amax", "detach", "device", "dim", "dtype", "item", "mapped", "mean", "mul", "ndim", "numel", "requires_grad", "shape", "size", "square", "sum", "to")
+)  # fmt: skip
+
+
 class Coefficient(ABC):
     """A number, diagonal or matrix in a formula; supports ``+ - * /`` with numbers and other coefficients.
 
@@ -67,6 +73,14 @@ class Coefficient(ABC):
     def factor(self) -> str:
         """The formula, in brackets where it would be misread as a factor."""
         return str(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_TENSORS:
+            raise AttributeError(
+                f"{self} is a coefficient, which has no {name}: inside a term write given[...] for its value, such as "
+                "given[self.weight]"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __add__(self, other: Any) -> Coefficient:
         return Combined("+", self, as_coefficient(other))
@@ -392,6 +406,19 @@ def as_coefficient(value: Any) -> Coefficient:
         return Fixed(float(value))
     except (TypeError, ValueError):
         raise TypeError(f"{value!r} is not a coefficient: give a number, a tensor or a Learnable") from None
+
+
+def leading(weight: Any) -> str:
+    """A weight in front of a formula: nothing for 1, brackets around sums; for ``formula`` of a term of one's own.
+
+    Example:
+        >>> import unspool as us
+        >>> alpha = us.Learnable(0.1, name="α")
+        >>> [leading(w) + "‖H‖²" for w in (1.0, 0.3, alpha, 1 - alpha)]
+        ['‖H‖²', '0.3 ‖H‖²', 'α ‖H‖²', '(1 − α) ‖H‖²']
+    """
+    weight = as_coefficient(weight)
+    return "" if str(weight) == "1" else f"{weight.factor} "
 
 
 def _softplus_inverse(value: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.coefficient import Fixed, as_coefficient, leading
 from unspool.objective.kind import Kind
 from unspool.objective.operator import GroupDifference, Incidence, LinearOperator
 from unspool.objective.term import Given, Term
@@ -105,7 +105,7 @@ class EdgeSparse(CompositeTerm):
 
     def formula(self) -> str:
         """λ ‖B H‖₂,₁."""
-        return f"{_lead(self.weight)}‖{self.operator} H‖{'₂,₁' if self.rows else '₁'}"
+        return f"{leading(self.weight)}‖{self.operator} H‖{'₂,₁' if self.rows else '₁'}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ class GroupGap(CompositeTerm):
 
     def formula(self) -> str:
         """λ ‖Δ H‖₁."""
-        return f"{_lead(self.weight)}‖Δ H‖₁"
+        return f"{leading(self.weight)}‖Δ H‖₁"
 
 
 def check_operator_of(term: CompositeTerm) -> None:
@@ -157,10 +157,6 @@ def check_operator_of(term: CompositeTerm) -> None:
         raise IncompatibleError(
             f"{term.name}.operator is not a LinearOperator; give it one, such as us.Incidence() or your own subclass"
         )
-
-
-def _lead(weight: Any) -> str:
-    return "" if str(weight) == "1" else f"{weight.factor} "
 
 
 __all__ = ["CompositeTerm", "EdgeSparse", "GroupGap", "check_operator_of"]

@@ -12,7 +12,7 @@ from torch import Tensor
 from unspool.errors import InputError
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.coefficient import Fixed, as_coefficient, leading
 from unspool.objective.quadratic import EdgeSmoothness
 from unspool.objective.term import Given, SmoothTerm
 
@@ -237,7 +237,7 @@ class EdgePenalty(SmoothTerm):
 
     def formula(self) -> str:
         """β Σₑ ρ(‖(B H)ₑ‖²)."""
-        lead = "" if str(self.weight) == "1" else f"{self.weight.factor} "
+        lead = leading(self.weight)
         return f"{lead}Σₑ {self.penalty.formula('(B H)ₑ')}"
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unspool.errors import InputError
 from unspool.objective import channel
-from unspool.objective.coefficient import Coefficient, as_coefficient
+from unspool.objective.coefficient import Coefficient, as_coefficient, leading
 from unspool.objective.operator import LaplacianPower
 from unspool.objective.quadratic import Weighted, quadratic_form, squared_norm
 from unspool.objective.term import Given, Stencil
@@ -113,7 +113,7 @@ class FilteredFidelity(Weighted):
     def formula(self) -> str:
         """α ⟨H − X, p(L)(H − X)⟩."""
         metric = "" if str(self.metric) == "1" else f"_{self.metric}"
-        lead = "" if str(self.weight) == "1" else f"{self.weight.factor} "
+        lead = leading(self.weight)
         return f"{lead}⟨H − X, ({self._polynomial()})(H − X)⟩{metric}"
 
     def _polynomial(self) -> str:

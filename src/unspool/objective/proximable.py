@@ -11,16 +11,12 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
+from unspool.objective.coefficient import Fixed, as_coefficient, leading
 from unspool.objective.term import Given, ProximableTerm, Term
 from unspool.ops import prox
 from unspool.ops.activation import Potential, potential_of
 
 _ONE = Fixed(1.0)
-
-
-def _lead(weight: Coefficient) -> str:
-    return "" if str(weight) == "1" else f"{weight.factor} "
 
 
 def _indicator(ok: Tensor, h: Tensor) -> Tensor:
@@ -149,7 +145,7 @@ class Sparse(_Norm):
 
     def formula(self) -> str:
         """ρ ‖H‖₁."""
-        return f"{_lead(self.weight)}‖H‖₁"
+        return f"{leading(self.weight)}‖H‖₁"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +170,7 @@ class RowSparse(_Norm):
 
     def formula(self) -> str:
         """ρ ‖H‖₂,₁."""
-        return f"{_lead(self.weight)}‖H‖₂,₁"
+        return f"{leading(self.weight)}‖H‖₂,₁"
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +193,7 @@ class RowSparseFidelity(_Norm):
 
     def formula(self) -> str:
         """ρ ‖H − X‖₂,₁."""
-        return f"{_lead(self.weight)}‖H − X‖₂,₁"
+        return f"{leading(self.weight)}‖H − X‖₂,₁"
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,5 +269,5 @@ class Activation(ProximableTerm):
 
     def formula(self) -> str:
         """w Σ φ(H)."""
-        lead = "(1/η) " if self.weight is None else _lead(self.weight)
+        lead = "(1/η) " if self.weight is None else leading(self.weight)
         return f"{lead}Σ {self.potential}(H)"

@@ -10,7 +10,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
+from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient, leading
 from unspool.objective.term import Given, SmoothTerm, Stencil, StencilTerm
 
 _ONE = Fixed(1.0)
@@ -19,8 +19,7 @@ _ONE = Fixed(1.0)
 def squared_norm(inner: str, weight: Coefficient, metric: Coefficient) -> str:
     """How weight · ‖inner‖²_metric is printed."""
     suffix = "" if str(metric) == "1" else f"_({metric})" if metric.factor != str(metric) else f"_{metric}"
-    lead = "" if str(weight) == "1" else f"{weight.factor} "
-    return f"{lead}‖{inner}‖²{suffix}"
+    return f"{leading(weight)}‖{inner}‖²{suffix}"
 
 
 def quadratic_form(m: Tensor, left: Tensor, t: Map) -> Tensor:
@@ -206,7 +205,7 @@ class EdgeSmoothness(SmoothTerm):
 
     def formula(self) -> str:
         """β Σₑ wₑ ‖(B H)ₑ‖²."""
-        lead = "" if str(self.weight) == "1" else f"{self.weight.factor} "
+        lead = leading(self.weight)
         return f"{lead}Σₑ wₑ ‖(B H)ₑ‖²"
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from unspool.errors import InputError
 from unspool.objective.channel import Map, spectral_norm
-from unspool.objective.coefficient import Fixed, as_coefficient
-from unspool.objective.proximable import _indicator, _indicator_times, _lead  # pyright: ignore[reportPrivateUsage]
+from unspool.objective.coefficient import Fixed, as_coefficient, leading
+from unspool.objective.proximable import _indicator, _indicator_times  # pyright: ignore[reportPrivateUsage]
 from unspool.objective.term import Given, ProximableTerm, SmoothTerm, Term
 from unspool.ops import prox
 
@@ -99,7 +99,7 @@ class KLFidelity(SmoothTerm):
 
     def formula(self) -> str:
         """α KL(H ‖ X)."""
-        return f"{_lead(self.weight)}KL(H ‖ X)"
+        return f"{leading(self.weight)}KL(H ‖ X)"
 
 
 __all__ = ["KLFidelity", "Simplex"]

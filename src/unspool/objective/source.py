@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from unspool.objective import channel
-from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.coefficient import Fixed, as_coefficient, leading
 from unspool.objective.term import Given, Stencil, StencilTerm
 
 _ONE = Fixed(1.0)
@@ -60,7 +60,7 @@ class Source(StencilTerm):
 
     def formula(self) -> str:
         """−α ⟨H, X M⟩."""
-        lead = "" if str(self.weight) == "1" else f"{self.weight.factor} "
+        lead = leading(self.weight)
         image = "X" if str(self.matrix) == "1" else f"X {self.matrix.factor}"
         return f"−{lead}⟨H, {image}⟩"
 

@@ -149,6 +149,25 @@ class Unrolled(nn.Module):
                 found[leaf] = parameter[layer - 1] if leaf.per_layer else parameter
         return found
 
+    def learnt_values(self) -> dict[str, Tensor]:
+        """What the learnable coefficients are now, by name: as they stand in the formula, with a first dimension of layers where each
+        layer has its own.
+
+        Example:
+            >>> import unspool as us
+            >>> alpha = us.Learnable(0.25, within=(0, 1), name="α")
+            >>> net = us.unroll(us.Fidelity(alpha) + us.Smoothness(1 - alpha), us.GradientDescent(step=0.5), depth=3)
+            >>> net.learnt_values()
+            {'α': tensor(0.2500)}
+        """
+        found: dict[str, Tensor] = {}
+        for leaf, name in self._names.items():
+            if name in self.coefficients:
+                raw = self.coefficients[name].detach()
+                layers = [leaf.value_of(one) for one in raw] if leaf.per_layer else []
+                found[name] = torch.stack(layers) if leaf.per_layer else leaf.value_of(raw)
+        return found
+
     def computed_values(self, x: Tensor, graph: Graph) -> dict[Leaf, Tensor]:
         """What the modules of computed coefficients make of an input."""
         # Trap: the network's own module, not the leaf's: functional_call and copies put others in its place.

@@ -29,4 +29,4 @@ class HuberSmoothness(us.SmoothTerm):
         return 2 * given.graph.scale * given[self.weight]  # φ'' ≤ 1, and the largest frequency is at most 2
 
     def formula(self):
-        return f"{self.weight} Σₑ φ((B H)ₑ)"
+        return f"{us.objective.leading(self.weight)}Σₑ φ((B H)ₑ)"
