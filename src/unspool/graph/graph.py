@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
+from unspool.graph.laplacian_form import rescaled, why_no_laplacian
 from unspool.graph.normalise import Normalisation, normalised
 from unspool.ops import Operator
 from unspool.ops.spmm import spmm
@@ -373,40 +374,15 @@ def _made(edges: Edges, how: Normalisation) -> Graph:
     raw = Operator.from_entries(edges.row, edges.col, edges.weight, (n, n))
     value = normalised(edges.row, edges.col, edges.weight, degree, how)
     exact = raw if how is Normalisation.NONE else Operator.from_entries(edges.row, edges.col, value, (n, n))
-    reason = _no_laplacian(exact, raw.symmetric, degree, how)
+    reason = why_no_laplacian(exact, raw.symmetric, degree, how)
     smoother, scale = None, 1.0
     if reason is None:
-        smoother, scale = (exact, 1.0) if how is not Normalisation.NONE else _rescaled(edges, degree)
+        smoother, scale = (exact, 1.0) if how is not Normalisation.NONE else rescaled(edges, degree)
     graph = Graph(
         operator=exact, smoother=smoother, scale=scale, degree=degree, normalisation=how, undirected=raw.symmetric,
         notes=edges.remarks, names=None, _exact=exact, _exact_smoother=smoother, _no_laplacian=reason,
     )  # fmt: skip
     return graph.to(torch.get_default_dtype())
-
-
-def _no_laplacian(exact: Operator, undirected: bool, degree: Tensor, how: Normalisation) -> str | None:
-    """Why BᵀB = L fails on this graph, or None."""
-    if not undirected:
-        return "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it without directed=True"
-    if how is Normalisation.RANDOM_WALK and not exact.symmetric:
-        return "under random-walk normalisation I − A is not symmetric, so it is not BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"
-    bare = torch.nonzero(degree == 0).flatten()
-    if how is not Normalisation.NONE and bare.numel():
-        return (
-            f"node {int(bare[0])} has no edge and no self-loop, so I − A is not BᵀB there; build the graph with loops=1"
-        )
-    return None
-
-
-def _rescaled(edges: Edges, degree: Tensor) -> tuple[Operator, float]:
-    """S and ℓ with D − W = ℓ (I − S) and the spectrum of S in [-1, 1] (Gershgorin: λ ≤ 2 max d)."""
-    off = edges.row != edges.col
-    plain = torch.zeros_like(degree).index_add_(0, edges.row[off], edges.weight[off])
-    scale = float(plain.max()) if float(plain.max()) > 0 else 1.0
-    everyone = torch.arange(edges.nodes)
-    row, col = torch.cat([edges.row[off], everyone]), torch.cat([edges.col[off], everyone])
-    value = torch.cat([edges.weight[off] / scale, 1.0 - plain / scale])
-    return Operator.from_entries(row, col, value, (edges.nodes, edges.nodes)), scale
 
 
 def _cast(exact: Operator, device: torch.device, dtype: torch.dtype) -> Operator:

@@ -34,8 +34,8 @@ from unspool.models.channels import Channels as Channels
 from unspool.models.gcnii import IdentityMapping as IdentityMapping
 from unspool.models.hop_start import HopStart as HopStart
 from unspool.models.jknet import Combine as Combine
-from unspool.models.label_propagation import correct_and_smooth as correct_and_smooth
-from unspool.models.label_propagation import label_propagation as label_propagation
+from unspool.models.known_labels import correct_and_smooth as correct_and_smooth
+from unspool.models.known_labels import label_propagation as label_propagation
 from unspool.models.masks import Masks as Masks
 from unspool.models.pretrained import BuiltFrom as BuiltFrom
 from unspool.models.pretrained import load_pretrained as load_pretrained
