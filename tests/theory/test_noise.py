@@ -43,7 +43,7 @@ def test_the_expected_error_is_the_mean_of_draws():
     shape = (draws, g.nodes, d)
     clean = torch.linalg.cholesky(covariance) @ setting.normal(random, *shape)
     noisy = clean + setting.normal(random, *shape) @ torch.linalg.cholesky(sigma).T
-    objective = noise.problem(alpha, noise.Covariance.read(sigma, d))
+    objective = noise.objective_of(alpha, noise.Covariance.read(sigma, d))
     losses = (noise.minimise(objective, noisy, g) - clean).square().sum((-2, -1))
     assert abs(float(losses.mean()) - wanted) < 4 * float(losses.std()) / draws**0.5
     assert float(losses.std()) / draws**0.5 < 0.02 * wanted
