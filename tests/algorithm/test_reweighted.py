@@ -107,6 +107,9 @@ def test_what_does_not_fit_is_refused():
         us.unroll(us.Fidelity(0.5) + us.Sparse(0.1), us.Reweighted(us.GradientDescent()), depth=2)
     with pytest.raises(us.IncompatibleError, match="Chebyshev needs bounds"):
         us.unroll(us.Fidelity(0.5) + us.EdgePenalty(us.Log(1.0)), us.Reweighted(us.Chebyshev()), depth=2)
+    steep = us.Problem(us.Fidelity(0.5) + us.EdgePenalty(us.Power(3.0)), us.Given(X, GRAPH))
+    with pytest.raises(us.IncompatibleError, match="without a bound on its slope"):
+        us.Reweighted(us.GradientDescent()).step_size(steep)
 
 
 class Own(us.GradientDescent):

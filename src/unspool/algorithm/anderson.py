@@ -98,12 +98,12 @@ class Anderson(Algorithm):
 
     def _combination(self, h: Tensor, left: Tensor, changes: Tensor) -> Tensor:
         """γ, of shape (m, ..., 1, 1): the normal equations of every signal, m × m."""
-        gram = (changes[:, None] * changes[None]).sum((-2, -1)).movedim((0, 1), (-2, -1))
-        right = (changes * left).sum((-2, -1)).movedim(0, -1)
+        rows = changes.flatten(-2).movedim(0, -2)  # (..., m, nodes · features)
+        gram, right = rows @ rows.mT, rows @ left.flatten(-2)[..., None]
         share = default_tolerance(left.dtype) if self.ridge is None else self.ridge
         trace, limits = gram.diagonal(dim1=-2, dim2=-1).sum(-1), torch.finfo(left.dtype)
         # Changes that are nothing but rounding of H count for nothing.
         ridge = share * trace + (_ROUNDING * limits.eps) ** 2 * h.square().sum((-2, -1)) + limits.tiny
         eye = torch.eye(self.memory, dtype=left.dtype, device=left.device)
-        gamma = torch.linalg.solve(gram + ridge[..., None, None] * eye, right[..., None])
+        gamma = torch.linalg.solve(gram + ridge[..., None, None] * eye, right)
         return gamma.movedim(-2, 0)[..., None]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.errors import InputError
+from unspool.errors import IncompatibleError, InputError
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Fixed, as_coefficient, leading
@@ -265,8 +265,8 @@ class FrozenEdges(EdgeSmoothness):
     def lipschitz(self, given: Given) -> Map:
         """2 |β| max Γ · λmax(L), by the bound on Γ."""
         if self.steepest == float("inf"):
-            raise InputError(
-                "penalty", self, "a penalty with a bounded slope for steps of 1/L; give the algorithm a step"
+            raise IncompatibleError(
+                "a penalty without a bound on its slope has no step 1/L; give the rule a step, or use Jacobi()"
             )
         return 4 * given.graph.scale * self.steepest * channel.spectral_norm(given[self.weight])
 
