@@ -117,7 +117,8 @@ def solve_split(
     u = np.zeros_like(z) if warm is None else warm.multiplier * (unit / rho)
     # Where K H or the multipliers vanish, what is left is measured against a share of what they started from.
     size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + 1e-12 * float(np.linalg.norm(h))
-    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right))
+    level = np.broadcast_to(h.mean(0), h.shape)
+    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level)))
     solve, look, left, k = parts.factorised(rho), 10, np.inf, 0
     while left > effort.tolerance and k < effort.limit:
         h, k = solve(parts.right + rho * (parts.k.T @ (z - u))), k + 1

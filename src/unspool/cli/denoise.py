@@ -107,7 +107,7 @@ class TriedScreen(LiveScreen[Progress]):
         if self._live is not None:
             self._bar = self._live.add_task("", total=most) if self._bar is None else self._bar
             self._live.update(self._bar, completed=done)
-        elif self._is_time():
+        elif not self.as_json and self._is_time():
             echo(f"choosing α: {done} of at most {most} solves", err=True)
 
 

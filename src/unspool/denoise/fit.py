@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
@@ -25,7 +24,7 @@ class Fitter:
         x: the signal, of shape (nodes, features), with any number at entries that are missing.
         graph: of the dtype of the signal.
         seen: the entries that are not missing; None for all.
-        tolerance: of every solve; 1e-8 (1e-6 for float32) when omitted.
+        tolerance: of every solve that is no linear system; 1e-6 when omitted, which leaves the objective right to about 1e-8.
 
     Example:
         >>> import torch, unspool as us
@@ -53,7 +52,7 @@ class Fitter:
         objective = self.problem.objective(weight, self.seen)
         if objective.quadratic and self.seen is None:
             return find_minimiser(objective, self.x, self.graph, tolerance=self.asked)
-        tolerance = (1e-6 if self.x.dtype == torch.float32 else 1e-8) if self.asked is None else self.asked
+        tolerance = 1e-6 if self.asked is None else self.asked
         effort = Effort.of(tolerance, _LIMIT, self.x.dtype)
         found = solve_split(Problem(objective, Given(self.x, self.graph)), self.x, effort, self._warm)
         if found is None:
