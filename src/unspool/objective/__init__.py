@@ -1,10 +1,11 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
-from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values, leading
+from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
 from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap
 from unspool.objective.computed import Computed
 from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
 from unspool.objective.filtered import FilteredFidelity, HigherSmoothness
+from unspool.objective.formula import leading
 from unspool.objective.kind import Kind, kind_of
 from unspool.objective.learnt_edges import LearntEdges
 from unspool.objective.metric import Diagonal, LowRank, Relaxed, Symmetric

@@ -24,12 +24,6 @@ from unspool.objective.channel import Map
 Values = Mapping["Leaf", Tensor]
 
 
-#: What somebody asks of a coefficient who takes it for its value.
-_OF_TENSORS = frozenset(
-    ("abs", "amax", "detach", "device", "dim", "dtype", "item", "mapped", "mean", "mul", "ndim", "numel", "requires_grad", "shape", "size", "square", "sum", "to")
-)  # fmt: skip
-
-
 class Coefficient(ABC):
     """A number, diagonal or matrix in a formula; supports ``+ - * /`` with numbers and other coefficients.
 
@@ -75,12 +69,8 @@ class Coefficient(ABC):
         return str(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_TENSORS:
-            raise AttributeError(
-                f"{self} is a coefficient, which has no {name}: inside a term write given[...] for its value, such as "
-                "given[self.weight]"
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        hint = "; inside a term, its value is given[...], such as given[self.weight]" if hasattr(Tensor, name) else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __add__(self, other: Any) -> Coefficient:
         return Combined("+", self, as_coefficient(other))
@@ -159,11 +149,9 @@ class Fixed(Coefficient):
         return channel.rank(self.value) == 0
 
     def __str__(self) -> str:
-        if self.name is not None:
-            return self.name
-        return (
-            "T" if isinstance(self.value, Tensor) and self.value.ndim else f"{float(self.value):.4g}".replace("-", "−")
-        )
+        if self.name is None and self.number:
+            return f"{float(self.value):.4g}".replace("-", "−")
+        return "T" if self.name is None else self.name
 
     def __repr__(self) -> str:
         return f"Fixed(tensor{tuple(self.value.shape)})" if isinstance(self.value, Tensor) else f"Fixed({self.value})"
@@ -406,19 +394,6 @@ def as_coefficient(value: Any) -> Coefficient:
         return Fixed(float(value))
     except (TypeError, ValueError):
         raise TypeError(f"{value!r} is not a coefficient: give a number, a tensor or a Learnable") from None
-
-
-def leading(weight: Any) -> str:
-    """A weight in front of a formula: nothing for 1, brackets around sums; for ``formula`` of a term of one's own.
-
-    Example:
-        >>> import unspool as us
-        >>> alpha = us.Learnable(0.1, name="α")
-        >>> [leading(w) + "‖H‖²" for w in (1.0, 0.3, alpha, 1 - alpha)]
-        ['‖H‖²', '0.3 ‖H‖²', 'α ‖H‖²', '(1 − α) ‖H‖²']
-    """
-    weight = as_coefficient(weight)
-    return "" if str(weight) == "1" else f"{weight.factor} "
 
 
 def _softplus_inverse(value: Tensor) -> Tensor:

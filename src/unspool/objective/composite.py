@@ -11,7 +11,8 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient, leading
+from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.kind import Kind
 from unspool.objective.operator import GroupDifference, Incidence, LinearOperator
 from unspool.objective.term import Given, Term

@@ -12,7 +12,8 @@ from torch import Tensor
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient, leading
+from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.quadratic import EdgeSmoothness
 from unspool.objective.term import Given, SmoothTerm
 

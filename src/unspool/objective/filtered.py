@@ -9,7 +9,8 @@ from torch import Tensor
 
 from unspool.errors import InputError
 from unspool.objective import channel
-from unspool.objective.coefficient import Coefficient, as_coefficient, leading
+from unspool.objective.coefficient import Coefficient, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.operator import LaplacianPower
 from unspool.objective.quadratic import Weighted, quadratic_form, squared_norm
 from unspool.objective.term import Given, Stencil

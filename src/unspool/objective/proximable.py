@@ -11,7 +11,8 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient, leading
+from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.term import Given, ProximableTerm, Term
 from unspool.ops import prox
 from unspool.ops.activation import Potential, potential_of

@@ -10,7 +10,8 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient, leading
+from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.term import Given, SmoothTerm, Stencil, StencilTerm
 
 _ONE = Fixed(1.0)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from unspool.errors import InputError
 from unspool.objective.channel import Map, spectral_norm
-from unspool.objective.coefficient import Fixed, as_coefficient, leading
+from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.proximable import _indicator, _indicator_times  # pyright: ignore[reportPrivateUsage]
 from unspool.objective.term import Given, ProximableTerm, SmoothTerm, Term
 from unspool.ops import prox

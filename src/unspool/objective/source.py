@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from unspool.objective import channel
-from unspool.objective.coefficient import Fixed, as_coefficient, leading
+from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.formula import leading
 from unspool.objective.term import Given, Stencil, StencilTerm
 
 _ONE = Fixed(1.0)

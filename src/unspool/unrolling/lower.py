@@ -136,6 +136,17 @@ def lower(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> 
     return state[0]
 
 
+def lower_again(algorithm: Algorithm, problems: list[LinearProblem], start: Start) -> HopPolynomial:
+    """The same for a rule of a user's own, which could be lowered when the network was made."""
+    try:
+        return lower(algorithm, problems, start)
+    except Exception as problem:
+        raise IncompatibleError(
+            f"{algorithm.name}.update was linear when the network was made and is not any more ({problem}); "
+            "unroll it with adjoint=Stored()"
+        ) from problem
+
+
 # -- coefficient tensors: (hops,), (hops, features) or (hops, features, features) --------------------------------------
 
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
 from unspool.algorithm.algorithm import check_fit, initial_state, shipped
-from unspool.algorithm.exact import check_minimiser
 from unspool.algorithm.fixed_point import fixed_point
 from unspool.algorithm.fused import fused_step
 from unspool.algorithm.solvers import Effort
@@ -31,7 +30,17 @@ from unspool.unrolling.adjoint import (
     implicit_minimiser,
 )
 from unspool.unrolling.attempt import Attempt, first_values, try_lowering
-from unspool.unrolling.lower import LinearProblem, lower
+from unspool.unrolling.checks import (
+    check_implicit,
+    check_tied,
+    checked_depth,
+    computed_value,
+    layers_of,
+    names_of,
+    refuse_stacked,
+    with_between,
+)
+from unspool.unrolling.lower import LinearProblem, lower, lower_again
 from unspool.unrolling.read_back import ReadBack
 from unspool.unrolling.read_rule import read_back_layers
 from unspool.unrolling.start import From, Input, Start, Zero
@@ -105,17 +114,17 @@ class Unrolled(nn.Module):
     ) -> None:
         super().__init__()
         self.objective, self.algorithm, self.start = objective, algorithm, start
-        self.depth = _checked_depth(algorithm, depth)
+        self.depth = checked_depth(algorithm, depth)
         check_fit(algorithm, objective)
         for part in (*objective.terms, algorithm):
             check_owned(part.name, part)
         self._fell_back = False  # whether steps are kept although nobody asked for that
-        self.adjoint = self._chosen_adjoint(_with_between(between, adjoint))
+        self.adjoint = self._chosen_adjoint(with_between(between, adjoint))
         self.between = between
         # Only rules that take exactly the step they name: another may ask for a part of it.
         whole_steps = type(algorithm) in (GradientDescent, ProximalGradient)
         self._fused = fused_step(objective, getattr(algorithm, "step", None)) if whole_steps else None
-        self._names = _named(self.leaves)
+        self._names = names_of(self.leaves)
         self.coefficients = nn.ParameterDict()
         self.computed = nn.ModuleDict(
             {name: leaf.module for leaf, name in self._names.items() if isinstance(leaf, Computed)}
@@ -150,8 +159,7 @@ class Unrolled(nn.Module):
         return found
 
     def learnt_values(self) -> dict[str, Tensor]:
-        """What the learnable coefficients are now, by name: as they stand in the formula, with a first dimension of layers where each
-        layer has its own.
+        """What the learnable coefficients are now, as they stand in the formula; first by layers where each layer has its own.
 
         Example:
             >>> import unspool as us
@@ -160,19 +168,16 @@ class Unrolled(nn.Module):
             >>> net.learnt_values()
             {'α': tensor(0.2500)}
         """
-        found: dict[str, Tensor] = {}
-        for leaf, name in self._names.items():
-            if name in self.coefficients:
-                raw = self.coefficients[name].detach()
-                layers = [leaf.value_of(one) for one in raw] if leaf.per_layer else []
-                found[name] = torch.stack(layers) if leaf.per_layer else leaf.value_of(raw)
-        return found
+        raw = {
+            leaf: self.coefficients[name].detach() for leaf, name in self._names.items() if name in self.coefficients
+        }
+        return {self._names[leaf]: layers_of(leaf, parameter) for leaf, parameter in raw.items()}
 
     def computed_values(self, x: Tensor, graph: Graph) -> dict[Leaf, Tensor]:
         """What the modules of computed coefficients make of an input."""
         # Trap: the network's own module, not the leaf's: functional_call and copies put others in its place.
         return {
-            leaf: _computed(self.computed[name], leaf, x, graph)
+            leaf: computed_value(self.computed[name], leaf, x, graph)
             for leaf, name in self._names.items()
             if name in self.computed
         }
@@ -230,7 +235,7 @@ class Unrolled(nn.Module):
         values = [{**self.values(k), **computed} for k in range(1, self.depth + 1)]
         state = initial_state(self.algorithm, start, self._filled(x, graph, 1, values[0]))
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
-            _refuse_stacked()
+            refuse_stacked()
             for first in range(1, self.depth + 1, self.adjoint.every):
                 layers = range(first, min(first + self.adjoint.every, self.depth + 1))
                 state = torch.utils.checkpoint.checkpoint(
@@ -320,10 +325,10 @@ class Unrolled(nn.Module):
                 )
             adjoint = adjoint or Implicit(self.algorithm.tolerance, self.algorithm.limit)
         if isinstance(adjoint, Implicit):
-            _check_implicit(self.objective, self.algorithm, self.leaves)
+            check_implicit(self.objective, self.algorithm, self.leaves)
             return adjoint
         if isinstance(adjoint, FixedPoint):
-            _check_tied(self.leaves, "FixedPoint repeats one step", "tie it or use another adjoint")
+            check_tied(self.leaves, "FixedPoint repeats one step", "tie it or use another adjoint")
             return adjoint
         if isinstance(adjoint, Stored | Checkpointed):
             return adjoint
@@ -390,82 +395,7 @@ class Unrolled(nn.Module):
             LinearProblem(self.objective, Given(like, graph, self.values(k), None), k, None, self._basis)
             for k in range(1, self.depth + 1)
         ]
-        if shipped(self.algorithm):
-            return lower(self.algorithm, problems, self.start).parts
-        try:
-            return lower(self.algorithm, problems, self.start).parts
-        except Exception as problem:
-            raise IncompatibleError(
-                f"{self.algorithm.name}.update was linear when the network was made and is not any more ({problem}); "
-                "unroll it with adjoint=Stored()"
-            ) from problem
-
-
-def _computed(module: nn.Module, leaf: Leaf, x: Tensor, graph: Graph) -> Tensor:
-    value = module(x, graph)
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{type(module).__name__} returned {type(value).__name__} for {leaf}: expected a tensor")
-    return value
-
-
-def _refuse_stacked() -> None:
-    """torch's checkpoints cannot be recomputed once a vmap is over, and would fail in the backward pass without a word."""
-    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
-        raise IncompatibleError(
-            "Checkpointed networks do not go under vmap and other torch.func transforms; use adjoint=Stored()"
-        )
-
-
-def _with_between(between: nn.Module | None, adjoint: Adjoint | None) -> Adjoint | None:
-    """Perturbed steps are stored: they are no polynomial, and a recomputation would be perturbed anew."""
-    if between is None:
-        return adjoint
-    if not isinstance(adjoint, Stored | None):
-        raise IncompatibleError(f"a module between the layers does not go with {adjoint}; use adjoint=Stored()")
-    return Stored()
-
-
-def _checked_depth(algorithm: Algorithm, depth: int | None) -> int:
-    if isinstance(algorithm, Exact):
-        if depth not in (None, 1):
-            raise ValueError(f"Exact reaches the minimiser in one step, so depth={depth} has no meaning; leave it out")
-        return 1
-    if depth is None:
-        raise ValueError(f"unroll needs a depth: how many steps of {algorithm.name} the network takes")
-    if int(depth) != depth or depth < 1:
-        raise ValueError(f"depth={depth}: expected a whole number of at least 1")
-    return int(depth)
-
-
-def _check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Leaf, ...]) -> None:
-    check_minimiser(objective)
-    if isinstance(algorithm, Exact):
-        _check_tied(leaves, "Exact reaches one minimiser", "tie it")
-    else:
-        _check_tied(leaves, "Implicit differentiates one minimiser", "tie it or use another adjoint")
-
-
-def _check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
-    for leaf in leaves:
-        if leaf.per_layer:
-            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
-
-
-def _named(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:
-    names: dict[Leaf, str] = {}
-    for leaf in leaves:
-        name = leaf.name or leaf.letter
-        if name in names.values() and leaf.name is not None:
-            raise ValueError(
-                f"two different coefficients are both named {name}: give each its own name, or use one object for both"
-            )
-        base, count = name, 2
-        while name in names.values():
-            name, count = f"{base}{count}", count + 1
-        if "." in name:
-            raise ValueError(f"the coefficient name {name!r} holds a dot, which parameters cannot; rename it")
-        names[leaf] = name
-    return names
+        return (lower if shipped(self.algorithm) else lower_again)(self.algorithm, problems, self.start).parts
 
 
 __all__ = ["From", "Input", "Unrolled", "Zero", "unroll"]

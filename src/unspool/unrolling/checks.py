@@ -1,0 +1,90 @@
+"""What a network is asked for, checked before it is made."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from unspool.algorithm import Algorithm, Exact
+from unspool.algorithm.exact import check_minimiser
+from unspool.errors import IncompatibleError
+from unspool.graph import Graph
+from unspool.objective import Leaf, Objective
+from unspool.unrolling.adjoint import Adjoint, Stored
+
+
+def computed_value(module: nn.Module, leaf: Leaf, x: Tensor, graph: Graph) -> Tensor:
+    """What the module of a computed coefficient makes of an input."""
+    value = module(x, graph)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{type(module).__name__} returned {type(value).__name__} for {leaf}: expected a tensor")
+    return value
+
+
+def refuse_stacked() -> None:
+    """torch's checkpoints cannot be recomputed once a vmap is over, and would fail in the backward pass without a word."""
+    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+        raise IncompatibleError(
+            "Checkpointed networks do not go under vmap and other torch.func transforms; use adjoint=Stored()"
+        )
+
+
+def with_between(between: nn.Module | None, adjoint: Adjoint | None) -> Adjoint | None:
+    """Perturbed steps are stored: they are no polynomial, and a recomputation would be perturbed anew."""
+    if between is None:
+        return adjoint
+    if not isinstance(adjoint, Stored | None):
+        raise IncompatibleError(f"a module between the layers does not go with {adjoint}; use adjoint=Stored()")
+    return Stored()
+
+
+def checked_depth(algorithm: Algorithm, depth: int | None) -> int:
+    """The number of layers that an algorithm is asked for."""
+    if isinstance(algorithm, Exact):
+        if depth not in (None, 1):
+            raise ValueError(f"Exact reaches the minimiser in one step, so depth={depth} has no meaning; leave it out")
+        return 1
+    if depth is None:
+        raise ValueError(f"unroll needs a depth: how many steps of {algorithm.name} the network takes")
+    if int(depth) != depth or depth < 1:
+        raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+    return int(depth)
+
+
+def check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Leaf, ...]) -> None:
+    """Refuse a network that cannot go to its minimiser."""
+    check_minimiser(objective)
+    if isinstance(algorithm, Exact):
+        check_tied(leaves, "Exact reaches one minimiser", "tie it")
+    else:
+        check_tied(leaves, "Implicit differentiates one minimiser", "tie it or use another adjoint")
+
+
+def check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
+    """Refuse coefficients that differ from layer to layer."""
+    for leaf in leaves:
+        if leaf.per_layer:
+            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
+
+
+def names_of(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:
+    """A name for every coefficient, each its own."""
+    names: dict[Leaf, str] = {}
+    for leaf in leaves:
+        name = leaf.name or leaf.letter
+        if name in names.values() and leaf.name is not None:
+            raise ValueError(
+                f"two different coefficients are both named {name}: give each its own name, or use one object for both"
+            )
+        base, count = name, 2
+        while name in names.values():
+            name, count = f"{base}{count}", count + 1
+        if "." in name:
+            raise ValueError(f"the coefficient name {name!r} holds a dot, which parameters cannot; rename it")
+        names[leaf] = name
+    return names
+
+
+def layers_of(leaf: Leaf, raw: Tensor) -> Tensor:
+    """The values that a parameter stands for, with a first dimension of layers where each layer has its own."""
+    return torch.stack([leaf.value_of(one) for one in raw]) if leaf.per_layer else leaf.value_of(raw)
