@@ -151,12 +151,8 @@ class Unrolled(nn.Module):
         """The raw parameters of layer 1 ... depth, by leaf: what the objective's methods take as ``values=``."""
         if not 1 <= layer <= self.depth:
             raise IndexError(f"layer {layer}: layers are counted from 1 to {self.depth}")
-        found = {}
-        for leaf, name in self._names.items():
-            if name not in self.computed:
-                parameter = self.coefficients[name]
-                found[leaf] = parameter[layer - 1] if leaf.per_layer else parameter
-        return found
+        kept = {leaf: self.coefficients[name] for leaf, name in self._names.items() if name in self.coefficients}
+        return {leaf: parameter[layer - 1] if leaf.per_layer else parameter for leaf, parameter in kept.items()}
 
     def learnt_values(self) -> dict[str, Tensor]:
         """What the learnable coefficients are now, as they stand in the formula; first by layers where each layer has its own.
