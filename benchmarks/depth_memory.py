@@ -4,7 +4,7 @@
 
 Robust smoothing (``EdgePenalty`` with the penalty ``Log``) by ``Jacobi`` steps on a square grid, float32, one forward and one backward
 pass. Each case runs in a process of its own. "Saved" is what autograd keeps for the backward pass, counted by hooks on saved tensors, each
-storage once; checkpoints keep their iterates beside autograd, so for them it is counted while they are computed again. "Peak" is the peak
+storage once; checkpoints keep their iterates beside autograd, so for them it is their iterates, computed, and what as many stored layers save. "Peak" is the peak
 of the process's resident memory, less what it was after the same network with one layer. It is measured in a run in which the allocator gives
 every tensor back at once (``MALLOC_MMAP_THRESHOLD_``, Linux), because what it keeps for later hides what is needed; time is measured without that.
 """

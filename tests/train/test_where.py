@@ -67,6 +67,8 @@ def test_shares_are_shown_in_per_cent_everywhere(cli, loss):
     assert share is not isinstance(loss, train.Regression)
     assert ("%" in spread(0.81, 0.01, loss.score_name)) is share
     assert (Score(loss.score_name, percent=share).unit == " %") is share
+    import unspool.cli.train  # noqa: F401 - the module that shows shares on the command line
+
     doors = {
         name: vars(module)["SHARES"]
         for name, module in sys.modules.items()
