@@ -639,10 +639,38 @@ def test_code_that_has_changed_is_refused(data, monkeypatch, kept):
     monkeypatch.setattr(Fragile, "forward", lambda self, x, graph: -self.only(x))
     with pytest.raises(us.IncompatibleError, match="the code of Fragile has changed since"):
         opened.model(1, data=data, model=Fragile)
-    with pytest.raises(
-        us.IncompatibleError, match="trial 1 chose epoch"
-    ):  # no other network is handed over, in any case
+    with pytest.raises(us.IncompatibleError, match="the code of Fragile has changed since"):  # in the same process, too
         found.model(1)
+
+
+class Tuned(Fragile):
+    gain = 1.0
+
+    def forward(self, x, graph):
+        return self.gain * super().forward(x, graph)
+
+
+def test_code_that_has_changed_by_less_than_rounding_is_refused(data, monkeypatch):
+    found = study.run(study.grid(Tuned, seed=0, epochs=2), data, device="cpu")
+    monkeypatch.setattr(Tuned, "gain", 1.00001)
+    with pytest.raises(us.IncompatibleError, match="the code of Tuned has changed since"):
+        found.model(1)
+    monkeypatch.undo()
+    assert found.model(1) is not None
+
+
+class Restless(Fragile):
+    def forward(self, x, graph):
+        return super().forward(x, graph) + random.random()
+
+
+def test_a_model_that_never_does_the_same_twice_is_not_blamed_on_the_machine(data):
+    found = study.run(study.grid(Restless, seed=0, epochs=2), data, device="cpu")
+    row = replace(found.rows[0], result=replace(found.rows[0].result, valid_loss=5.0))
+    with pytest.raises(
+        us.IncompatibleError, match=r"or Restless computes with something .* \(random numbers of its own"
+    ):
+        found.model(row)
 
 
 def test_numbers_of_another_version_are_refused(data, monkeypatch, kept):

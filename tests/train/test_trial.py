@@ -83,6 +83,21 @@ def test_a_class_of_ones_own_comes_back_where_it_is_named():
         Trial.from_plain(changed, Own)
 
 
+class Weighted(us.models.SGC):
+    weights_of: object = us.setting((), "one weight for each hop", of=object)
+    filter_of: object = us.setting(np.ones(3), "a filter", of=object)
+
+
+@pytest.mark.parametrize("name", ["weights_of", "filter_of"])
+@pytest.mark.parametrize("made", [np.asarray, torch.tensor, lambda values: [np.asarray(values)]])
+def test_arrays_among_the_settings_are_told_apart_by_their_entries(name, made):
+    def key(*values):
+        return Trial(Weighted, {name: made(values)}).key("")
+
+    assert key(2.0, 1.0) == key(2.0, 1.0)
+    assert len({Trial(Weighted).key(""), key(2.0, 1.0), key(2.0, 3.0), key(1.0), key(1.0, 1.0, 2.0)}) == 5
+
+
 def test_objects_that_files_know_by_name_only_are_named():
     trial = Trial(Own, {"act": torch.tanh})
     plain = json.loads(json.dumps(trial.to_plain()))

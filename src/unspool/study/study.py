@@ -146,14 +146,24 @@ def train_again(
             f"trial {row.number} was trained on {row.data.name} with the fingerprint {row.data.fingerprint}, and these data have "
             f"{loader.fingerprint}; give the data, the split and the loss that it was trained with"
         )
-    trial = Trial.from_plain(row.trial, model) if trial is None else trial
+    if trial is None:
+        trial = Trial.from_plain(row.trial, model)
+    else:
+        trial.check_code(row.trial["code"])
     made, run = train_trial(trial, loader, **options)
     if row.result is not None and not same_but_for_rounding(run.result, row.result):
         raise IncompatibleError(
             f"trial {row.number} chose epoch {row.result.epoch} with a validation loss of {row.result.valid_loss:.6g}, and training it again "
-            f"here chose epoch {run.best.epoch} with {run.best.valid_loss:.6g}: this machine rounds differently; train it where the study ran"
+            f"here chose epoch {run.best.epoch} with {run.best.valid_loss:.6g}: {_why_another(trial)}; train it where the study ran"
         )
     return trial, made, run
+
+
+def _why_another(trial: Trial) -> str:
+    """Why a trial may come out in another way than before, although its key is the same."""
+    own = "." in trial.code
+    more = f", or {trial.name} computes with something that its key does not hold (random numbers of its own, files, the clock)"
+    return "this machine rounds differently" + (more if own else "")
 
 
 def same_but_for_rounding(one: Result, other: Result) -> bool:

@@ -169,12 +169,27 @@ class Trial:
                 f"this trial cannot be built again from a file ({problem}); train it from the program that made it"
             ) from None
         made = cls(kind, settings, config, plain["seed"], plain["normalise_rows"], plain["preset"])
-        if made.code != plain["code"]:
-            raise IncompatibleError(
-                f"the code of {made.name} has changed since this trial was trained, so it would be another one; "
-                "restore the code, or train it again"
-            )
+        made.check_code(plain["code"])
         return made
+
+    def check_code(self, known: str) -> None:
+        """Refuse where the code, as it is now, is not that of a stored trial.
+
+        Args:
+            known: the mark of the stored one.
+
+        Example:
+            >>> import unspool as us
+            >>> Trial(us.models.GCN).check_code("0.5e1f")
+            Traceback (most recent call last):
+                ...
+            unspool.errors.IncompatibleError: the code of GCN has changed since this trial was trained (or a value that it reads), ...
+        """
+        if replace(self).code != known:
+            raise IncompatibleError(
+                f"the code of {self.name} has changed since this trial was trained (or a value that it reads), so it would be another "
+                "one; restore the code, or train it again"
+            )
 
     def key(self, data: str) -> str:
         """The name of this trial on data with this fingerprint: the same trial has the same key in any process.
@@ -246,11 +261,22 @@ def _marked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         one = schema.of(name)
-        if one.default is not REQUIRED and (value is one.default or bool(value == one.default)):
+        if one.default is not REQUIRED and _is_same(name, value, one.default):
             continue
         by_content = isinstance(one.kind, Anything) or (callable(value) and not isinstance(value, Enum))
         found[name] = _digested(name, value) if by_content else one.to_plain(value)
     return found
+
+
+def _is_same(name: str, value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    try:
+        equal = value == default
+    except Exception:  # shapes that do not fit, lists of arrays
+        equal = None
+    # Arrays answer with arrays.
+    return bool(equal) if isinstance(equal, bool | np.bool_) else _digested(name, value) == _digested(name, default)
 
 
 def _digested(name: str, value: Any) -> Any:
