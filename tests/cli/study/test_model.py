@@ -4,7 +4,6 @@ import json
 import shlex
 
 import pytest
-import torch
 
 import unspool as us
 from cli.people import ask, own, refuse, write_people
@@ -122,23 +121,36 @@ class Calm(us.models.Model):
 """
 
 
-def test_the_best_are_kept_on_request(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    small = ["--dataset", "contextual_sbm", "--seeds", "2", "--epochs", "6", "--out", "s.db"]
-    lines = ask("study", "run", "GCN", "--dropout", "0.1,0.8", *small, "--keep", "1", "--json").splitlines()
-    kept = [json.loads(line) for line in lines if '"kept"' in line]
-    best = next(json.loads(line) for line in lines if '"summary"' in line)["best"]
-    assert len(kept) == 2
-    for event in kept:
-        model = us.load(event["folder"])
-        assert model.card["trial"]["settings"]["dropout"] == best["settings"]["dropout"]
-        assert torch.isfinite(next(model.parameters())).all()
-    ask("predict", "s/best1", "--out", "p.csv")
-
-
 def test_unfinished_trials_have_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with us.study.Store("s.db") as store:
         store.add([us.train.Trial(us.models.SGC)], us.train.DataRecord("contextual_sbm", "5e1f"))
     assert "has no trained network: it is waiting" in refuse("study", "model", "s.db", "1", "--out", "m")
     assert "has no trial 7" in refuse("study", "model", "s.db", "7", "--out", "m")
+
+
+def test_a_trial_that_diverged_offers_no_network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ["--dataset", "contextual_sbm", "--seeds", "1", "--epochs", "9", "--jobs", "1", "--out", "s.db"]
+    said = ask("study", "run", "UGDGNN", "--lr", "1e30", *small, "--keep", "1")
+    assert "study model" not in said
+    assert "trial 1 diverged, so it has no network" in said
+    assert "study model" not in ask("study", "show", "s.db", "1")
+    assert json.loads(ask("study", "show", "s.db", "1", "--json"))["command"] is None
+    said = refuse("study", "model", "s.db", "1", "--out", "m")
+    assert "trial 1 of s.db has no trained network: its losses became infinite" in said
+
+
+def test_the_commands_that_are_printed_name_a_function_that_gave_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calm_data.py").write_text(
+        "import unspool as us\n\n\ndef tiny():\n    return us.datasets.contextual_sbm(nodes=60, classes=2, seed=0)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    small = ["--dataset", "calm_data:tiny", "--split", "random:0.5/0.25/0.25", "--seeds", "1", "--epochs", "3"]
+    said = ask("study", "run", "SGC", *small, "--jobs", "1", "--out", "s.db")
+    lines = [line.strip() for line in said.splitlines()]
+    (command,) = [line for line in lines if line.startswith("unspool study model")]
+    assert command in ask("study", "show", "s.db", "1").replace("out/trial1", "out/best")
+    said = ask(*shlex.split(command)[1:])
+    ask(*shlex.split(next(line for line in said.splitlines() if "unspool predict" in line))[1:])
