@@ -90,7 +90,10 @@ def _choice(name: str, member: str) -> str:
 
 
 def _typed(value: Any) -> str:
-    return value.name.lower() if isinstance(value, Enum) else str(value)
+    try:
+        return str(value.name).lower() if isinstance(value, Enum) else str(value)
+    except Exception:  # such as a whole number of more than 4300 digits
+        return f"<{type(value).__name__}>"
 
 
 def _of_the_system(problem: OSError) -> str | None:
