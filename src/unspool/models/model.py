@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,16 @@ from unspool.objective import Objective
 from unspool.ops import SparseFeatures, features_of
 from unspool.settings import Declared
 from unspool.settings.kinds import Mismatch, Whole
-from unspool.settings.schema import positional
+from unspool.settings.schema import check_unchanged, positional
 from unspool.spectral.linear_form import width_of
 from unspool.unrolling import Implicit, Unrolled, unroll
+
+#: What training, studies and estimators call their own arguments: a setting of such a name would mean something else to them.
+RESERVED = frozenset({
+    "lr", "weight_decay", "epochs", "monitor", "stop", "patience", "min_epochs", "optimiser", "precision", "lower_level",  # of training
+    "seed", "preset", "count", "draw", "model",  # of studies
+    "valid_share", "normalise_rows", "device", "features", "graph", "directed",  # of estimators
+})  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +103,24 @@ class Model(_Parts, Declared, nn.Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
+        _check_constructor(cls)
+        taken = [name for name in cls.schema if name in RESERVED]
+        if taken:
             raise TypeError(
-                f"{cls.__name__} writes an __init__: declare its settings as attributes, such as depth: int = us.setting(10, ...), and "
-                "make the parts in build(self)"
+                f"{cls.__name__}.{taken[0]} cannot be a setting: training, studies and estimators have something else of that name; "
+                "choose another"
             )
         place = inspect.Parameter.POSITIONAL_OR_KEYWORD
         widths = [inspect.Parameter(name, place, annotation="int") for name in ("in_features", "out_features")]
         cls.__signature__ = inspect.Signature([*widths, *cls.schema.parameters()])
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Refuse a class whose constructor was replaced after it was made, as ``@dataclass`` does."""
+        _check_constructor(cls)
+        return super().__new__(cls)
+
     def __init__(self, in_features: int, out_features: int, **settings: Any) -> None:
+        check_unchanged(type(self))
         nn.Module.__init__(self)
         self.in_features, self.out_features = (
             _check_whole(name, width) for name, width in (("in_features", in_features), ("out_features", out_features))
@@ -127,8 +142,8 @@ class Model(_Parts, Declared, nn.Module):
 
     def build(self) -> None:
         """Make the parts from the settings: ``self.propagation``, and ``self.p_pre`` and ``self.p_pos`` where there is more than X."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no build(self), which makes self.p_pre, self.propagation, self.p_pos"
+        raise TypeError(
+            f"{type(self).__name__} has no build(self), which makes self.p_pre, self.propagation, self.p_pos; write one"
         )
 
     @property
@@ -224,6 +239,14 @@ class Model(_Parts, Declared, nn.Module):
     def extra_repr(self) -> str:
         """The denoising problem."""
         return f"{self.in_features} → {self.out_features}, minimises {self.objective}"
+
+
+def _check_constructor(kind: type[Model]) -> None:
+    if any("__init__" in vars(one) for one in kind.__mro__[: kind.__mro__.index(Model)] if issubclass(one, Model)):
+        raise TypeError(
+            f"{kind.__name__} writes an __init__: declare its settings as attributes, such as depth: int = us.setting(10, ...), and "
+            "make the parts in build(self)"
+        )
 
 
 def _check_whole(name: str, value: Any) -> int:
