@@ -1,6 +1,7 @@
 """Saving and coming back: whole or not at all, nothing executed, and in words when something is wrong."""
 
 import builtins
+import dataclasses
 import hashlib
 import json
 import pickle
@@ -27,6 +28,7 @@ from unspool.models.pretrained import (
     write_card,
 )
 from unspool.models.registry import name_of
+from unspool.settings.kinds import Kind
 
 INDEX, WEIGHTS, NODES = edge_lists()["weighted"]
 
@@ -159,11 +161,55 @@ def test_what_cannot_be_saved_is_named_and_nothing_is_written(tmp_path):
                 us.save(build("GCN"), place, **{name: 1})
             assert caught.value.argument == name
     odd = build("GCN")
-    odd.settings["colour"] = object()
+    vars(odd)["settings"]["colour"] = object()
     with pytest.raises(us.InputError) as caught:
         us.save(odd, place)
     assert caught.value.argument == "colour"
     assert not (tmp_path / "new").exists()
+
+
+@dataclasses.dataclass
+class Held:
+    weights: object = 1
+
+
+class Holding(models.SGC):
+    held: Held = us.setting(Held(), "an object", of=Held)
+
+
+class Odd(Kind):
+    """Says that it can be stored, and cannot."""
+
+    expected = "anything"
+
+    def accept(self, value):
+        return value
+
+    def parse(self, text):
+        return text
+
+
+class Lying(models.SGC):
+    odd: object = us.setting(object(), "an object", of=Odd())
+
+
+def test_a_setting_that_json_cannot_hold_leaves_no_weights_behind(tmp_path):
+    with pytest.raises(us.InputError) as caught:
+        us.save(Holding(3, 2, held=Held(torch.ones(2))), tmp_path / "held")
+    assert caught.value.argument == "held"
+    with pytest.raises(TypeError):
+        us.save(Lying(3, 2), tmp_path / "odd", history=b"epoch")
+    assert not [*tmp_path.iterdir()]
+    us.save(Holding(3, 2, held=Held([1, "a"])), tmp_path)
+    assert us.load(tmp_path, model=Holding).held == Held([1, "a"])
+
+
+@pytest.mark.parametrize("given", ["GCN", models.GCN(3, 2), nn.Linear, 3, dict])
+def test_what_is_given_as_the_class_is_a_class(given, tmp_path):
+    saved(tmp_path)
+    with pytest.raises((us.InputError, us.IncompatibleError)) as caught:
+        us.load(tmp_path, model=given)
+    assert given is nn.Linear or (caught.value.argument, caught.value.value) == ("model", given)
 
 
 # -- what is wrong with a folder --------------------------------------------------------------------------------------
@@ -253,6 +299,7 @@ DAMAGED = {
     "weights without a name": (lambda p: changed(p, weights=None), ValueError, r"model\.json is damaged: it names no weights"),
     "a newer format": (lambda p: changed(p, format=99), ValueError, f"has format 99, this version of unspool reads {FORMAT}; train again"),
     "an older format": (lambda p: changed(p, format=1), ValueError, f"has format 1, this version of unspool reads {FORMAT}"),
+    "a format in words": (lambda p: changed(p, format="2"), ValueError, f"has format '2', this version of unspool reads {FORMAT}"),
     "no format": (lambda p: changed(p, format=None), ValueError, "has format None"),
     "another setting": (lambda p: changed(p, settings={"hidden": 4, "depth": 4, "breadth": 2}), ValueError, "does not fit its own .*breadth"),
     "a setting out of range": (lambda p: changed(p, settings={"hidden": 4, "depth": 0}), ValueError, "does not fit its own .*depth=0"),

@@ -81,15 +81,11 @@ def save_pretrained(
     }
     _check_facts(facts, {*about, *_FRAME})
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     # Tensors of a state dict may be views of one another's memory, which safetensors refuses.
     state = {name: value.detach().cpu().clone().contiguous() for name, value in model.state_dict().items()}
     content = save(state)
     checksum = hashlib.sha256(content).hexdigest()
     weights = f"weights-{checksum[:12]}.safetensors"
-    write_whole(place / weights, lambda file: file.write(content))
-    if history is not None:
-        write_whole(place / HISTORY, lambda file: file.write(history))
     card = {
         "format": FORMAT,
         "weights": weights,
@@ -98,7 +94,12 @@ def save_pretrained(
         **about,
         **facts,
     }
-    write_card(place, card)
+    sealed = _sealed(card)  # before anything is written: what JSON cannot hold must not leave weights without a card
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(place / weights, lambda file: file.write(content))
+    if history is not None:
+        write_whole(place / HISTORY, lambda file: file.write(history))
+    write_whole(place / CARD, lambda file: file.write(sealed))
     for old in place.glob("weights-*.safetensors"):
         if old.name != weights and _is_ours(old):
             old.unlink()
@@ -118,9 +119,14 @@ def _check_facts(facts: Mapping[str, Any], taken: set[str]) -> None:
 
 def write_card(folder: str | os.PathLike[str], card: dict[str, Any]) -> None:
     """Write ``model.json``, with a checksum of everything that it says."""
+    sealed = _sealed(card)
+    write_whole(Path(folder) / CARD, lambda file: file.write(sealed))
+
+
+def _sealed(card: dict[str, Any]) -> bytes:
     said = json.loads(json.dumps({name: value for name, value in card.items() if name != "checksum"}))
     text = json.dumps({**said, "checksum": _checksum(said)}, indent=1, ensure_ascii=False)
-    write_whole(Path(folder) / CARD, lambda file: file.write(utf8(text).encode()))
+    return utf8(text).encode()
 
 
 def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -203,12 +209,15 @@ def load_with_card(
     from safetensors import SafetensorError
     from safetensors.torch import load as read
 
+    given: Any = model  # of any type, as Python allows
+    if given is not None and not (isinstance(given, type) and issubclass(given, nn.Module)):
+        raise InputError("model", given, "a class such as us.models.GCN", "us.models.find_model finds one by its name")
     place = find_folder(folder)
     check_device(device)
     card = read_card(place)
     if card.get("format") != FORMAT:
         raise ValueError(
-            f"{place} has format {card.get('format')}, this version of unspool reads {FORMAT}; train again, or use the other version"
+            f"{place} has format {card.get('format')!r}, this version of unspool reads {FORMAT}; train again, or use the other version"
         )
     named = card.get("weights")
     if not isinstance(named, str) or named != Path(named).name:  # never outside the folder, whatever the card says
