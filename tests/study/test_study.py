@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import unspool as us
-from unspool import datasets, study, train
+from unspool import datasets, identity, study, train
 from unspool.errors import InputError
 from unspool.study import Status, Store, StoreProblem, Study, train_trials
 from unspool.study.study import StoreTracker, train_again
@@ -675,7 +675,7 @@ def test_a_model_that_never_does_the_same_twice_is_not_blamed_on_the_machine(dat
 
 def test_numbers_of_another_version_are_refused(data, monkeypatch, kept):
     _, opened = kept(small())
-    monkeypatch.setattr(train.identity, "NUMERICS", train.identity.NUMERICS + 1)
+    monkeypatch.setattr(identity, "NUMERICS", identity.NUMERICS + 1)
     with pytest.raises(us.IncompatibleError, match="the code of GCN has changed since"):
         opened.model(1, data=data)
 

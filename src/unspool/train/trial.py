@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from unspool import identity
 from unspool.errors import IncompatibleError, InputError
 from unspool.models import registry
 from unspool.settings import REQUIRED, Schema, schema_of
 from unspool.settings.kinds import Anything, Mismatch, Whole
-from unspool.train import identity
 from unspool.train.config import LowerLevel, TrainConfig
 from unspool.train.seeding import seeded
 
@@ -106,7 +106,7 @@ class Trial:
 
     @functools.cached_property
     def code(self) -> str:
-        """The mark of all code that decides the result (:func:`~unspool.train.identity.code_of`), as it was when first asked for.
+        """The mark of all code that decides the result (:func:`~unspool.identity.code_of`), as it was when first asked for.
 
         Example:
             >>> import unspool as us

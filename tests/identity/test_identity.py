@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 import unspool as us
-from unspool import train
-from unspool.train import Trial, TrialLoader, identity
+from unspool import identity, train
+from unspool.train import Trial, TrialLoader
 
 pytestmark = pytest.mark.long
 

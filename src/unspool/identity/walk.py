@@ -27,10 +27,10 @@ from torch import Tensor, nn
 from torch._ops import OpOverload, OpOverloadPacket
 
 from unspool.errors import IncompatibleError
-from unspool.train.identity import contents
-from unspool.train.identity.bytecode import body
-from unspool.train.identity.home import foreign, is_made_elsewhere, is_own
-from unspool.train.identity.parts import cells, module_outside, numbered, ordered, without_caches
+from unspool.identity import contents
+from unspool.identity.bytecode import body
+from unspool.identity.home import foreign, is_made_elsewhere, is_own
+from unspool.identity.parts import cells, module_outside, numbered, ordered, without_caches
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 

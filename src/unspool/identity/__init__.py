@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unspool.train.identity.home import foreign, named
-from unspool.train.identity.walk import digest, look
+from unspool.identity.home import foreign, named
+from unspool.identity.walk import digest, look
 
 __all__ = ["NUMERICS", "code_of", "digest", "foreign", "named"]
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from unspool.identity.parts import ordered, without_caches
 from unspool.settings import Schema, Setting
-from unspool.train.identity.parts import ordered, without_caches
 
 #: What Python notes down about classes and modules, beside what people write into them.
 NOTES = frozenset({
