@@ -15,7 +15,7 @@ from torch import nn
 
 import unspool as us
 from reference.cases import CASES, IN, OUT, build, converted_models, edge_lists, signal
-from unspool import models
+from unspool import identity, models
 from unspool.models import pretrained
 from unspool.models.pretrained import (
     CARD,
@@ -447,3 +447,41 @@ def test_a_class_inside_a_function_comes_back_where_it_is_given(tmp_path):
     us.save(Inner(IN, OUT), tmp_path)
     assert type(us.load(tmp_path, model=Inner)) is Inner
     assert "<locals>" in json.loads((tmp_path / CARD).read_text())["model"]
+
+
+class Leaning(us.models.SGC):
+    """A model whose code and constants the tests change."""
+
+    gain = 0.5
+
+    def forward(self, x, graph, edge_weight=None):
+        return self.gain * super().forward(x, graph, edge_weight)
+
+
+def test_code_that_has_changed_since_is_refused_unless_it_is_accepted(tmp_path, monkeypatch):
+    saved, sgc = us.save(Leaning(5, 2), tmp_path / "own"), us.save(us.models.SGC(5, 2), tmp_path / "ours")
+    assert us.load(sgc).card["model_code"] is None
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+    monkeypatch.setattr(Leaning, "__doc__", "Other words.")
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+    monkeypatch.setattr(identity, "NUMERICS", identity.NUMERICS + 1)  # ours
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+    monkeypatch.setattr(Leaning, "gain", 0.25)
+    with pytest.raises(us.IncompatibleError, match=r"the code of .*:Leaning has changed since .* with changed_code="):
+        us.load(saved, model=Leaning)
+    assert us.load(saved, model=Leaning, changed_code=True).gain == 0.25
+
+
+def test_code_of_another_python_cannot_be_compared(tmp_path, monkeypatch):
+    saved = us.save(Leaning(5, 2), tmp_path)
+    monkeypatch.setattr(Leaning, "gain", 0.25)
+    card = read_card(saved)
+    write_card(saved, {**card, "model_code": f"2.7 {card['model_code'].partition(' ')[2]}"})
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+
+
+def test_code_of_the_model_that_gave_its_parts_counts(tmp_path, monkeypatch):
+    saved = us.save(us.models.UGDGNN.from_model(Leaning(5, 2)), tmp_path)
+    monkeypatch.setattr(Leaning, "gain", 0.25)
+    with pytest.raises(us.IncompatibleError, match="has changed since"):
+        us.load(saved, model=Leaning)

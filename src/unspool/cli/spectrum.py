@@ -26,13 +26,13 @@ from unspool.spectral.linear_form import Neither, read, width_of
 CHANNELS = 8
 
 
-def run(checkpoint: Path, kind: str | None, edges: Path | None, out: Path, as_json: bool) -> None:
+def run(checkpoint: Path, kind: str | None, changed_code: bool, edges: Path | None, out: Path, as_json: bool) -> None:
     """Load, read, print, draw."""
     drawn = can_draw()
     if not as_json:
         check_drawing()
     check_writable(out)
-    model = load_pretrained(checkpoint, model=optional_model(kind))
+    model = load_pretrained(checkpoint, model=optional_model(kind), changed_code=changed_code)
     graph = None if edges is None else read_graph(edges)
     if graph is None and isinstance(found := read(model), Neither):
         raise IncompatibleError(

@@ -263,5 +263,6 @@ def _report(job: Job, printed: Any) -> Path:
     from unspool import report
 
     return report.training(
-        job.options.out, dataset=job.loader.data, paper=printed, command=job.options.command, model=job.trial.model
-    )
+        job.options.out, dataset=job.loader.data, paper=printed, command=job.options.command, model=job.trial.model,
+        changed_code=True,  # what counts was trained by this very class, whose values may have changed meanwhile
+    )  # fmt: skip

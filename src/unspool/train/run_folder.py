@@ -126,7 +126,7 @@ def save_trained(
     return save_pretrained(
         model,
         place,
-        built_from=BuiltFrom(int(loader.data.features.shape[1]), loader.outputs, trial.settings),
+        built_from=BuiltFrom(int(loader.data.features.shape[1]), loader.outputs, trial.settings, trial.model_code),
         history=_history(run),
         trial=trial.to_plain(),
         key=trial.key(loader.fingerprint),

@@ -101,10 +101,10 @@ class Trial:
     def with_seed(self, seed: int) -> Trial:
         """The same with another seed; what is known of its code is not looked up again."""
         other = replace(self, seed=seed)
-        other.__dict__["code"] = self.code
+        other.__dict__["_marks"] = self._marks
         return other
 
-    @functools.cached_property
+    @property
     def code(self) -> str:
         """The mark of all code that decides the result (:func:`~unspool.identity.code_of`), as it was when first asked for.
 
@@ -113,9 +113,24 @@ class Trial:
             >>> Trial(us.models.GCN).code == str(identity.NUMERICS)
             True
         """
+        return self._marks[0]
+
+    @property
+    def model_code(self) -> str | None:
+        """The mark of the user's own code of the model alone (:func:`~unspool.identity.own_code`), as it was at the same time.
+
+        Example:
+            >>> import unspool as us
+            >>> Trial(us.models.GCN).model_code is None
+            True
+        """
+        return self._marks[1]
+
+    @functools.cached_property
+    def _marks(self) -> tuple[str, str | None]:
         things = {f"setting {name}": value for name, value in self.settings.items()}
         things |= {self.model.__qualname__: self.model, "optimiser": self.config.optimiser}
-        return identity.code_of(things, lambda: self.make(4, 2))
+        return identity.code_of(things, lambda: self.make(4, 2)), identity.own_code(self.model)
 
     def to_plain(self) -> dict[str, Any]:
         """Everything in plain values, for files, settings that were not said included; an object that cannot be stored is named.

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from unspool.cli.commands.options import FILE, PLACE, json_option, model_option
+from unspool.cli.commands.options import FILE, PLACE, changed_code_option, json_option, model_option
 
 
 @click.command()
 @click.argument("checkpoint", type=PLACE, metavar="FOLDER")
 @model_option
+@changed_code_option
 @click.option(
     "--edges",
     type=PLACE,
@@ -25,7 +26,9 @@ from unspool.cli.commands.options import FILE, PLACE, json_option, model_option
     help="Where the picture goes (.png, .svg or .pdf).",
 )
 @json_option
-def spectrum(checkpoint: Path, model: str | None, edges: Path | None, out: Path, as_json: bool) -> None:
+def spectrum(
+    checkpoint: Path, model: str | None, changed_code: bool, edges: Path | None, out: Path, as_json: bool
+) -> None:
     """Show what a trained model does to each graph frequency.
 
     FOLDER holds one trained model. Prints the problem that the model solves, its frequency response and its hop coefficients, and draws them. With
@@ -36,4 +39,4 @@ def spectrum(checkpoint: Path, model: str | None, edges: Path | None, out: Path,
     """
     from unspool.cli.spectrum import run
 
-    run(checkpoint, model, edges, out, as_json)
+    run(checkpoint, model, changed_code, edges, out, as_json)
