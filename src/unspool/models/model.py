@@ -169,8 +169,17 @@ class Model(_Parts, Declared, nn.Module):
         _check_fits(x, graph)
         z = self.p_pre(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
-            return self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph))
-        return self.p_pos(self.propagation(z, graph))
+            return self._checked(self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph)))
+        return self._checked(self.p_pos(self.propagation(z, graph)))
+
+    def _checked(self, output: Tensor) -> Tensor:
+        """What comes out has the width that was asked for: classes that do not exist would be trained and predicted."""
+        if output.shape[-1] != self.out_features:
+            raise IncompatibleError(
+                f"{type(self).__name__} gives {output.shape[-1]} numbers for each node, and out_features is {self.out_features}; let "
+                "build(self) make parts that end with self.out_features channels"
+            )
+        return output
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """The trainable parameters by role, for decay that goes where a preset says.
