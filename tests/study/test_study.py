@@ -518,7 +518,8 @@ def test_networks_are_found_by_number(data):
     found = study.run(small(seed=range(3)), data, device="cpu")
     one, other = found.model(2), found.model(found.rows[1])
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-    for wrong in (0, 4, -1):
+    assert found.model(np.int64(1)).settings == found.model(1).settings
+    for wrong in (0, 4, -1, "1", 1.0, True, None, [1]):
         with pytest.raises(InputError) as caught:
             found.model(wrong)
         assert (caught.value.argument, caught.value.value) == ("row", wrong)

@@ -199,3 +199,11 @@ def test_seeds_of_numpy_are_numbers():
     trial = Trial(us.models.GCN, seed=np.int64(3))
     assert type(trial.seed) is int
     assert trial.key("") == Trial(us.models.GCN, seed=3).key("")
+
+
+def test_seeds_are_as_large_as_torch_takes_them():
+    assert Trial(us.models.SGC, seed=2**63 - 1).build(3, 2)
+    for seed in (2**63, 2**70):
+        with pytest.raises(us.InputError) as caught:
+            Trial(us.models.SGC, seed=seed)
+        assert (caught.value.argument, caught.value.value) == ("seed", seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
@@ -17,6 +18,7 @@ from torch import nn
 from unspool.datasets import Dataset
 from unspool.device import check_device, device_for
 from unspool.errors import UNSHOWN, IncompatibleError, InputError
+from unspool.settings.kinds import Mismatch, Whole
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
 from unspool.study.processes import train_together
@@ -114,13 +116,19 @@ class Study:
             data: what it was trained on, where this study was not run in this process; a loader also says what is predicted.
             model: the class, where it is not of this package and this study was not run in this process.
         """
-        found = next((one for one in self.rows if one.number == row), None) if isinstance(row, int) else row
-        if found is None:
-            raise InputError("row", row, "the number of a trial of this study")
+        found = row if isinstance(row, Row) else self._row(row)
         loader = self.loader if data is None else data if isinstance(data, TrialLoader) else TrialLoader(data)
         if loader is None:
             raise InputError("data", None, "the data that the study was run on: a dataset, or its name")
         return train_again(found, loader, self._trials.get(found.key), model=model)[1]
+
+    def _row(self, number: Any) -> Row:
+        with contextlib.suppress(Mismatch):
+            wanted = Whole().accept(number)
+            for row in self.rows:
+                if row.number == wanted:
+                    return row
+        raise InputError("row", number, "the number of a trial of this study")
 
     def __repr__(self) -> str:
         return str(self)

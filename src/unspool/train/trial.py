@@ -22,6 +22,8 @@ from unspool.settings.kinds import Anything, Mismatch, Whole
 from unspool.train.config import LowerLevel, TrainConfig
 from unspool.train.seeding import seeded
 
+#: What torch and files take as a seed.
+_SEEDS = Whole(0, 2**63 - 1)
 #: Raised when the meaning of a stored trial changes.
 FORMAT = 3
 
@@ -67,9 +69,9 @@ class Trial:
         if not isinstance(given.config, TrainConfig):
             raise InputError("config", given.config, "a TrainConfig, such as TrainConfig(lr=0.02)")
         try:
-            object.__setattr__(self, "seed", Whole(0).accept(given.seed))
+            object.__setattr__(self, "seed", _SEEDS.accept(given.seed))
         except Mismatch:
-            raise InputError("seed", given.seed, Whole(0).expected) from None
+            raise InputError("seed", given.seed, _SEEDS.expected) from None
 
     @property
     def name(self) -> str:
