@@ -254,3 +254,11 @@ def test_ppnp_refuses_what_has_no_inverse():
     walk = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.RANDOM_WALK)  # fmt: skip
     with pytest.raises(us.IncompatibleError, match="undirected"):
         models.PPNP(4, 3)(X, walk)
+
+
+def test_a_model_without_parameters_is_solved_exactly():
+    class Still(us.models.Model):
+        def build(self):
+            self.propagation = us.unroll(us.Fidelity(0.3) + us.Smoothness(0.7), us.GradientDescent(step=0.5), 3)
+
+    assert Still(2, 2).solve_exactly().solved_exactly

@@ -234,7 +234,7 @@ class Model(_Parts, Declared, nn.Module):
             return self
         try:
             made = unroll(net.objective, net.algorithm, net.depth, net.start, Implicit(), net.between)
-            where = next(self.parameters())
+            where = next(self.parameters(), torch.zeros(0))
             made(
                 torch.zeros(3, width_of(self), dtype=where.dtype, device=where.device).requires_grad_(),
                 ring(3).to(where.device).to(where.dtype),
