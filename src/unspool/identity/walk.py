@@ -219,7 +219,7 @@ class _Walk:
     def _might_mean(self, scope: Mapping[str, Any], known: frozenset[str], attributes: frozenset[str]) -> None:
         """All names that some code may look up by a word that it makes while it runs; what cannot be compared is left out there."""
         before, self._perhaps = self._perhaps, True
-        for name in sorted(set(scope) - known - contents.NOTES):
+        for name in sorted(set(scope) - known - contents.NOTES - {"__annotations__"}):
             self._global(name, scope[name], attributes, wide=False)
         self._perhaps = before
 

@@ -121,6 +121,49 @@ class Calm(us.models.Model):
 """
 
 
+BENT = """
+from dataclasses import dataclass
+from typing import Any
+
+import unspool as us
+
+
+@dataclass(frozen=True, eq=False)
+class Bent(us.SmoothTerm):
+    weight: Any
+    delta: float
+
+    def value(self, h, given):
+        return ((h - given.x).square() + self.delta**2).sqrt().sum((-2, -1)) * given[self.weight]
+
+    def gradient(self, h, given):
+        d = h - given.x
+        return d / (d.square() + self.delta**2).sqrt() * given[self.weight]
+
+    def lipschitz(self, given):
+        return given[self.weight] / self.delta
+
+
+class Tempered(us.models.Model):
+    delta: float = us.setting(0.5, "where it bends", above=0)
+
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        self.propagation = us.unroll(Bent(0.5, self.delta) + us.Smoothness(0.5), us.GradientDescent(), 2)
+"""
+
+
+def test_every_trial_of_a_model_with_its_own_term_has_its_network_and_a_study_grows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bent_net.py").write_text(BENT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    small = ["--dataset", "contextual_sbm", "--seeds", "2", "--epochs", "3", "--jobs", "1", "--out", "s.db"]
+    assert "already" not in ask("study", "run", "bent_net:Tempered", "--setting", "delta=0.2", *small)
+    assert "2 of them there already" in ask("study", "run", "bent_net:Tempered", "--setting", "delta=0.1,0.2", *small)
+    for number in (1, 2, 3, 4):
+        ask("study", "model", "s.db", number, "--model", "bent_net:Tempered", "--out", f"m{number}")
+
+
 def test_unfinished_trials_have_no_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with us.study.Store("s.db") as store:
