@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.people import refuse
 from unspool.cli.paths import look_here
 
 
@@ -54,3 +55,12 @@ def test_no_file_here_takes_the_place_of_a_package_that_is_imported_later(tmp_pa
     # Trap: -c puts the current folder first by itself; -P does not.
     done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_work_that_fails_before_it_wrote_anything_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refuse("train", "SGC", "--dataset", "contextual_sbm", "--setting", "dpeth=3", "--out", "out/people")
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "there").mkdir()
+    refuse("train", "SGC", "--dataset", "contextual_sbm", "--setting", "dpeth=3", "--out", "there")
+    assert (tmp_path / "there").is_dir()

@@ -31,6 +31,11 @@ def run(
         page = reports.training(folder, out, model=optional_model(model), changed_code=changed_code)
         _say({"page": page, "Markdown": page.with_suffix(".md")})
         return
+    if not folder.is_dir() or not any(folder.iterdir()):
+        there = "is empty" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
+        raise FileNotFoundError(
+            f"{folder} {there}, so there is nothing to report; `unspool train` or `unspool reproduce table2` fills a folder with results"
+        )
     inner = folder / "results"
     if not any(folder.glob("*.csv")) and any(inner.glob("*.csv")):
         raise ValueError(f"{folder} has its results in a subfolder; run: unspool report {inner}")

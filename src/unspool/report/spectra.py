@@ -81,7 +81,13 @@ def learnt(seeds: Sequence[Seed], model: type[nn.Module] | None = None, changed_
     try:
         find_stored(seeds[0].card["model"], model)
     except IncompatibleError as problem:
-        return _nothing(f"What it learnt is not shown: {problem}.")
+        name = seeds[0].card["model"]
+        if model is not None or ":" not in str(name):
+            return _nothing(f"What it learnt is not shown: {problem}.")
+        return _nothing(
+            f"What it learnt is not shown: the file holds a model {name}, which is not imported just because a file names it; if you "
+            f"trust it, give its class: --model {name} (in Python model=...)."
+        )
     nets: list[tuple[str, Any]] = []
     unread: list[str] = []
     for seed in seeds:
