@@ -25,6 +25,7 @@ class Schema(Mapping[str, Setting]):
         owner: the name of the class, for messages.
         settings: its settings.
         takes_more: whether the class takes settings that it does not name (``**settings``).
+        plain: attributes that look like settings and are none, with how each is written.
 
     Example:
         >>> import unspool as us
@@ -35,8 +36,15 @@ class Schema(Mapping[str, Setting]):
         {'hidden': 64, 'dropout': 0.0, 'bias': True}
     """
 
-    def __init__(self, owner: str, settings: Mapping[str, Setting], takes_more: bool = False) -> None:
+    def __init__(
+        self,
+        owner: str,
+        settings: Mapping[str, Setting],
+        takes_more: bool = False,
+        plain: Mapping[str, str] | None = None,
+    ) -> None:
         self.owner, self.takes_more, self._settings = owner, takes_more, dict(settings)
+        self._plain = {} if plain is None else dict(plain)
 
     def __getitem__(self, name: str) -> Setting:
         return self._settings[name]
@@ -61,11 +69,20 @@ class Schema(Mapping[str, Setting]):
             name,
             UNSHOWN,
             f"a setting of {self.owner}, which takes {', '.join(self) or 'none'}",
-            self._near(name),
+            self.hint(name),
             owner=self.owner,
         )
 
-    def _near(self, name: str) -> str | None:
+    def hint(self, name: str) -> str | None:
+        """What may be meant by a name that is no setting.
+
+        Example:
+            >>> import unspool as us
+            >>> us.models.MLP.schema.hint("hiden")
+            'did you mean hidden?'
+        """
+        if name in self._plain:
+            return f"{self.owner}.{name} is a plain attribute; write {self._plain[name]}"
         near = difflib.get_close_matches(name, self._settings, n=1)
         return f"did you mean {near[0]}?" if near else None
 
@@ -152,7 +169,7 @@ class Declared:
             if twice or name in defaults:
                 found[name] = one.declared_in(cls, name, defaults.get(name, one.default))
                 setattr(cls, name, found[name])
-        cls.schema = Schema(cls.__name__, found)
+        cls.schema = Schema(cls.__name__, found, plain=_plain_attributes(cls, found))
         cls.__signature__ = inspect.Signature(cls.schema.parameters())
 
     @property
@@ -193,6 +210,23 @@ def _check_names(cls: type[Declared]) -> None:
                     f"{cls.__name__}.{name} cannot be a setting: every {cls.__mro__[1].__name__} has something else of that name; "
                     "choose another"
                 )
+
+
+def _plain_attributes(cls: type, settings: Mapping[str, Setting]) -> dict[str, str]:
+    """Numbers, words and the like that people wrote into a class, and how each would be declared as a setting."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.partition(".")[0] in ("unspool", "torch", "builtins"):
+            continue
+        for name, value in vars(base).items():
+            if (
+                not name.startswith("_")
+                and name not in settings
+                and isinstance(value, bool | int | float | str | enum.Enum)
+            ):
+                shown = str(value) if isinstance(value, enum.Enum) else repr(value)
+                found[name] = f"{name}: {type(value).__name__} = us.setting({shown}, '...')"
+    return found
 
 
 def _attributes(kind: type) -> set[str]:

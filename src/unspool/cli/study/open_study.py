@@ -108,6 +108,8 @@ def named(table: study.TrialTable, option: str, text: str) -> dict[str, Any]:
             raise ValueError(f"{option} {part}: no setting is called {name!r}; there are {', '.join(table.columns)}")
         known = list(dict.fromkeys(record[name] for record in records))
         fits = [one for one in known if _fits(one, value)]
+        if not fits and name == "model" and value.lower() in {one.lower() for one in registry.registered()}:
+            fits = [one for one in known if one == registry.name_of(registry.find_model(value))]
         if not fits:
             told = ", ".join(str(one) for one in known[:20])
             raise ValueError(f"{option} {part}: no finished trial has {name} {value}; the values are {told}")

@@ -56,7 +56,9 @@ def check_names(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) ->
     for name, values in said.items():
         if not any(takes(model, name) for model in models):
             each = "; ".join(f"{m.__name__} takes {', '.join(schema_of(m)) or 'no settings'}" for m in models)
-            raise InputError(name, UNSHOWN, f"a setting: {each}; training takes {', '.join(CONFIG)}")
+            hints = [schema.hint(name) for schema in (*map(schema_of, models), CONFIG)]
+            meant = next((hint for hint in hints if hint is not None), None)
+            raise InputError(name, UNSHOWN, f"a setting: {each}; training takes {', '.join(CONFIG)}", meant)
         for value in _samples(values):
             _check_value(models, name, value)
 
