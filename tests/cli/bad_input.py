@@ -237,7 +237,7 @@ COMMANDS = [
     ("denoised signals of unknown ending", lambda p: [*clean(p), "--out", p / "out.mat"], "--out {}/out.mat: tables are written as .csv, .tsv, .parquet or .npy; choose one of these endings"),
     # spectrum
     ("the spectrum of no model", lambda p: spectrum(p, "no"), "there is no model {}/no; give the folder that it was saved to"),
-    ("the spectrum of a model that is not linear, without a graph", lambda p: spectrum(p, "classes/seed0"), "GCN is not a polynomial of the graph, so its response can only be measured on a graph; give its edges with --edges"),
+    ("the spectrum on two graphs", lambda p: spectrum(p, "classes/seed0", "--edges", p / "friends.csv", "--dataset", "citeseer"), "--dataset names a set and --edges your own files; give one of them"),
     ("the spectrum of several seeds", lambda p: spectrum(p, "classes"), "{}/classes holds 2 models; take one of them, such as {}/classes/seed0"),
     ("the spectrum on edges that are not there", lambda p: spectrum(p, "classes/seed0", "--edges", p / "no.csv"), "there is no file of edges {}/no.csv; check the path"),
     ("the spectrum on a line that is not an edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),
