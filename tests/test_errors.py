@@ -32,3 +32,13 @@ def test_a_value_that_is_not_worth_showing_is_itself_in_every_process():
     again = pickle.loads(pickle.dumps(InputError("labels", UNSHOWN, "a file", owner="GCN")))
     assert again.value is UNSHOWN
     assert (again.argument, again.owner, str(again)) == ("labels", "GCN", "labels: expected a file")
+
+
+class Shy:
+    def __repr__(self):
+        raise KeyError("shy")
+
+
+@pytest.mark.parametrize(("value", "shown"), [(10**5000, "<int>"), (Shy(), "<Shy>")], ids=["int", "Shy"])
+def test_values_that_cannot_be_written_are_named_by_their_class(value, shown):
+    assert str(InputError("depth", value, "small")) == f"depth={shown}: expected small"

@@ -88,7 +88,7 @@ class InputError(Worded, TypeError):
 
     def worded(self, called: Called) -> str:
         """The argument, what was expected of it, and the way out."""
-        given = self.argument if self.value is UNSHOWN else f"{self.argument}={self.value!r}"
+        given = self.argument if self.value is UNSHOWN else f"{self.argument}={_looks(self.value)}"
         return f"{given}: {self.sentence(called)}"
 
     def sentence(self, called: Called) -> str:
@@ -119,6 +119,14 @@ class DataError(Worded):
         """Where, what, and the way out."""
         place = f"{self.where}: " if self.where else ""
         return _worded(f"{place}{self.problem}" + ("" if self.hint is None else f"; {self.hint}"), called)
+
+
+def _looks(value: Any) -> str:
+    """A value as Python writes it; some cannot be written, such as whole numbers of more than 4300 digits."""
+    try:
+        return repr(value)
+    except Exception:  # whatever a class of the user's raises: this is the message of another problem
+        return f"<{type(value).__name__}>"
 
 
 def _worded(text: str, called: Called) -> str:

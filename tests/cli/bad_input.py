@@ -174,6 +174,7 @@ COMMANDS = [
     ("--resume on other data", lambda p: continued(p, "--normalise-rows"), "{}/classes/seed0 was trained with other rows of features (scaled or not); choose another --out, or leave --resume out"),
     ("--resume of a model whose code has changed", lambda p: (card(p, lambda c: c.update(key="0" * 24)), continued(p))[1], "{}/classes/seed0 was trained with other code of the model; choose another --out, or leave --resume out"),
     ("--resume of a folder whose card is damaged", lambda p: (write(p, "classes/seed0/model.json", "{"), continued(p))[1], "{}/classes/seed0/model.json is damaged; train again or restore it"),
+    ("--resume of a run that was cut off, with another model", lambda p: [part if part != "GCN" else "MLP" for part in continued(p, job="cut")], "{}/cut/seed0/run.pt began with model GCN, not MLP; continue it as it began, or remove it to start again"),
     ("--resume of a run that was cut off, with another rate", lambda p: continued(p, "--lr", "0.5", job="cut"), "{}/cut/seed0/run.pt began with lr 0.01, not 0.5; continue it as it began, or remove it to start again"),
     ("--resume of a run that was cut off, on other labels", lambda p: continued(p, "--split", "random:0.5/0.25/0.25", job="cut"), "{}/cut/seed0/run.pt began on other data; continue it as it began, or remove it to start again"),
     ("--resume of a snapshot that is empty", lambda p: (write(p, "cut/seed0/run.pt"), continued(p, job="cut"))[1], "{}/cut/seed0/run.pt cannot be continued (it carries no checksum: it belongs to another model, another version, or is damaged); remove it to start again"),
@@ -241,7 +242,7 @@ COMMANDS = [
     ("denoised signals of unknown ending", lambda p: [*clean(p), "--out", p / "out.mat"], "--out {}/out.mat: tables are written as .csv, .tsv, .parquet or .npy; choose one of these endings"),
     # spectrum
     ("the spectrum of no model", lambda p: spectrum(p, "no"), "there is no model {}/no; give the folder that it was saved to"),
-    ("the spectrum of a model that is not linear, without a graph", lambda p: spectrum(p, "classes/seed0"), "GCN is not a polynomial of the graph, so its response can only be measured on a graph; give its edges with --edges"),
+    ("the spectrum on two graphs", lambda p: spectrum(p, "classes/seed0", "--edges", p / "friends.csv", "--dataset", "citeseer"), "--dataset names a set and --edges your own files; give one of them"),
     ("the spectrum of several seeds", lambda p: spectrum(p, "classes"), "{}/classes holds 2 models; take one of them, such as {}/classes/seed0"),
     ("the spectrum on edges that are not there", lambda p: spectrum(p, "classes/seed0", "--edges", p / "no.csv"), "there is no file of edges {}/no.csv; check the path"),
     ("the spectrum on a line that is not an edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),

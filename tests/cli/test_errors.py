@@ -22,6 +22,7 @@ WORDED = [
     (DataError("y.csv", "two columns", f"name one with {mention('target_columns')}"), "y.csv: two columns; name one with target_columns=...", "y.csv: two columns; name one with --target-column"),
     (DataError("", "no edges"), "no edges", "no edges"),
     (IncompatibleError(f"no decay; give {mention('weight_decay', 0)}"), "no decay; give weight_decay=0", "no decay; give --weight-decay 0"),
+    (InputError("depth", 10**5000, "small"), "depth=<int>: expected small", "--depth <int>: expected small"),
     (IncompatibleError("in\n  two lines"), "in\n  two lines", "in two lines"),
     (ValueError("masks=Masks.EACH_HOP: no hops; take Layers.REDUCED"), None, "--setting masks=each_hop: no hops; take --setting layers=reduced"),
     (ValueError("keep lower_level=LowerLevel.UNROLLED"), None, "keep --lower-level unrolled"),

@@ -313,3 +313,42 @@ def test_leftovers_of_another_run_are_not_averaged(persons, tmp_path):
     for epochs, seeds in ((4, 3), (2, 1)):
         train(tmp_path / "t", *by_person(persons), "--seeds", seeds, model="SGC", epochs=epochs)
     assert "seed1 was left there by another run" in refuse("predict", tmp_path / "t", "--out", tmp_path / "p.csv")
+
+
+LEANING = """
+import unspool as us
+
+GAIN = 0.5
+
+
+class Leaning(us.models.Model):
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        self.propagation = us.unroll(us.Fidelity(1.0) + us.Smoothness(1.0), us.GradientDescent(step=GAIN), 3)
+"""
+
+
+def test_changed_code_is_refused_by_all_that_read_a_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "leaning_model.py").write_text(LEANING)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    named = ["--model", "leaning_model:Leaning"]
+    ask(
+        "train", named[1], "--dataset", "contextual_sbm", "--epochs", "3", "--seeds", "1", "--out", "job", "--no-report"
+    )
+    commands = {
+        "predict": ["predict", "job"], "explain": ["explain", "job", "--node", "0"],
+        "spectrum": ["spectrum", "job", "--out", "spectrum.png"],
+    }  # fmt: skip
+    for words in commands.values():
+        ask(*words, *named)
+    monkeypatch.setattr("leaning_model.GAIN", 0.05)
+    for words in commands.values():
+        said = refuse(*words, *named)
+        assert "the code of leaning_model:Leaning has changed since job/seed0 was saved" in said
+        assert "take it as it is with --changed-code" in said
+        ask(*words, *named, "--changed-code")
+    ask("report", "job", *named)
+    assert "Seed 0 could not be read: the code of" in (tmp_path / "job" / "report.md").read_text(encoding="utf-8")
+    ask("report", "job", *named, "--changed-code")
+    assert "could not be read" not in (tmp_path / "job" / "report.md").read_text(encoding="utf-8")

@@ -77,6 +77,46 @@ def test_a_model_of_ones_own_is_named_by_the_user_alone(tmp_path, monkeypatch):
     assert "is not imported" not in page.read_text(encoding="utf-8")
 
 
+def test_a_model_in_the_current_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "calm_here.py").write_text(CALM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    small = ["--dataset", "contextual_sbm", "--epochs", "3", "--seeds", "1", "--out", "job"]
+    ask("train", "calm_here:Calm", *small, "--no-report")
+    ask("report", "job", "--model", "calm_here:Calm")
+    assert "not imported" not in Path("job/report.md").read_text(encoding="utf-8")
+
+
+def test_a_report_that_is_written_again_is_no_poorer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "SGC", "--dataset", "contextual_sbm", "--epochs", "3", "--seeds", "1", "--out", "job"]
+    monkeypatch.setattr(sys, "argv", ["unspool", *words])
+    ask(*words)
+    told = Path("job/report.md").read_text(encoding="utf-8")
+    assert "1000 nodes, 4000 edges, 16 features" in told
+    ask("report", "job")
+    again = Path("job/report.md").read_text(encoding="utf-8")
+    assert "1000 nodes, 4000 edges, 16 features" in again
+    assert f"unspool {' '.join(words)}" in again
+    assert [line for line in told.splitlines() if line not in again] == []
+
+
+def test_the_hint_is_in_both_spellings(tmp_path, monkeypatch):
+    (tmp_path / "calm_model.py").write_text(CALM)
+    monkeypatch.syspath_prepend(tmp_path)
+    folder, _ = make_job(tmp_path / "job", seeds=1, epochs=5, kind=find_model("calm_model:Calm"))
+    ask("report", folder)
+    assert "--model calm_model:Calm (in Python model=...)" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_nothing_to_report_names_both_commands(failed, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for folder, what in ((tmp_path / "empty", "is empty"), (tmp_path / "none", "does not exist")):
+        message = failed(folder)[1]
+        assert what in message
+        assert "`unspool train`" in message
+
+
 def test_a_folder_is_needed():
     assert "FOLDER" in ask("report", code=2)
 

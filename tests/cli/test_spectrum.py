@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from click.testing import CliRunner
 
 import unspool as us
+from cli.people import own, train, write_people
 from unspool.cli.main import cli, main
 from unspool.cli.spectrum import read_graph
 
@@ -185,6 +187,42 @@ def test_repeated_edges_are_noted_not_warned_about(tmp_path):
     done = run(saved(us.models.SGC(5, 3), tmp_path), "--edges", file, "--out", tmp_path / "a.png")
     assert done.exit_code == 0, done.output
     assert "note: " in done.output
+
+
+def test_the_graph_of_the_training_is_taken_and_edges_without_some_nodes_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(write_people(tmp_path))
+    lines = Path("people.csv").read_text().splitlines()
+    alone = [line.replace("p7,", f"alone{k},", 1) for k in range(2) for line in lines if line.startswith("p7,")]
+    Path("people.csv").write_text("\n".join([*lines, *alone]) + "\n")
+    train("job", *own(tmp_path, "--label-column", "team", "--seeds", "1"), epochs=3)
+    done = run("job/seed0", "--out", "a.png")
+    assert done.exit_code == 0, done.output
+    assert "62 nodes" in done.output
+    done = run("job/seed0", "--edges", "friends.csv", "--out", "a.png")
+    assert (
+        "note: these edges name 60 nodes, and the model was trained on 62; nodes without edges are not in"
+        in done.output
+    )
+    text = Path("friends.csv").read_text()
+    Path("friends.csv").write_text(text + "p1,p59\n")
+    done = run("job/seed0", "--out", "a.png")
+    assert "not what the model was trained on" in str(done.exception)
+
+
+def test_a_data_set_may_be_named(tmp_path):
+    place = saved(us.models.GCN(16, 4), tmp_path)
+    done = run(place, "--dataset", "contextual_sbm", "--out", tmp_path / "a.png")
+    assert done.exit_code == 0, done.output
+    assert "1000 nodes" in done.output
+
+
+def test_without_matplotlib_the_text_is_printed(tmp_path, monkeypatch):
+    monkeypatch.setattr("unspool.cli.spectrum.can_draw", lambda: False)
+    done = run(saved(us.models.SGC(5, 3), tmp_path), "--out", tmp_path / "new" / "a.png")
+    assert done.exit_code == 0, done.output
+    assert "SGC minimises" in done.output
+    assert "pip install 'unspool[plot]'" in done.output
+    assert not (tmp_path / "new").exists()
 
 
 def test_help_teaches():

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import NotFittedError
 
 import unspool as us
@@ -218,3 +219,13 @@ def test_a_missing_scikit_learn_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)  # as if it were not installed
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'unspool\[sklearn\]'"):
         importlib.reload(sys.modules["unspool.estimator"])
+
+
+class Impatient(torch.nn.Module):
+    def __init__(self, in_features, out_features, patience=3):
+        super().__init__()
+
+
+def test_a_name_that_a_plain_module_and_the_estimator_have_is_refused():
+    with pytest.raises(us.InputError, match="an argument of Impatient and of NodeClassifier; rename that of the model"):
+        NodeClassifier(Impatient, patience=5).fit(X, Y, graph=GRAPH)

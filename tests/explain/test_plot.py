@@ -57,6 +57,16 @@ def test_one_output_hubs_and_odd_names(tmp_path):
     assert (tmp_path / "one.svg").read_bytes()[:5] == b"<?xml"
 
 
+@pytest.mark.parametrize("many", [3, 13, 14, 40])
+def test_names_of_distances_stand_under_their_bars(monkeypatch, many):
+    rows = [("no way", 0.5), *((str(k), 0.1) for k in range(many - 1))]
+    monkeypatch.setattr("unspool.explain.drawing.hop_rows", lambda found: rows)
+    axis = plot(explain(us.models.SGC(6, 3).double(), signal(13), GRAPHS["isolated"][0], 0)).axes[0]
+    places, names = [int(k) for k in axis.get_xticks()], [label.get_text() for label in axis.get_xticklabels()]
+    assert names == [rows[k][0] for k in places]
+    assert min(many, 7) <= len(names) <= 13
+
+
 def test_files_are_whole_and_of_a_known_kind(tmp_path):
     found = explain(build("SGC"), signal(12), us.testing.small_graph(), 0)
     for ending, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):

@@ -245,6 +245,30 @@ def test_warm_values_are_not_passed_over():
     assert told == "warm= is given, but start=HopStart.PPR does not take it; take HopStart.WARM"
 
 
+class Wide(us.models.Model):
+    """Ends with another width than it was asked for."""
+
+    width: int = us.setting(7, "channels at the end", at_least=1)
+
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.width)
+        self.propagation = us.unroll(us.Fidelity(0.2) + us.Smoothness(0.8), us.GradientDescent(step=0.5), depth=2)
+
+
+def test_an_output_of_another_width_is_refused():
+    data = us.datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+    said = "Wide gives 7 numbers for each node, and out_features is 2; let build"
+    with pytest.raises(us.IncompatibleError, match=said):
+        Wide(data.features.shape[1], 2)(data.features, data.graph)
+    config = us.train.TrainConfig(epochs=2)
+    with pytest.raises(us.IncompatibleError, match=said):
+        us.train.train_trial(us.train.Trial(Wide, {}, config), data)
+    (row,) = us.study.run([us.train.Trial(Wide, {}, config)], data, device="cpu").rows
+    assert said in row.message
+    links = us.train.TrialLoader(data, kind=us.train.TaskKind.LINKS)
+    us.train.train_trial(us.train.Trial(Wide, {"width": links.outputs}, config), links)
+
+
 def test_ppnp_refuses_what_has_no_inverse():
     plain = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.NONE)
     with pytest.raises(us.IncompatibleError, match="eigenvalues outside"):
@@ -252,3 +276,11 @@ def test_ppnp_refuses_what_has_no_inverse():
     walk = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.RANDOM_WALK)  # fmt: skip
     with pytest.raises(us.IncompatibleError, match="undirected"):
         models.PPNP(4, 3)(X, walk)
+
+
+def test_a_model_without_parameters_is_solved_exactly():
+    class Still(us.models.Model):
+        def build(self):
+            self.propagation = us.unroll(us.Fidelity(0.3) + us.Smoothness(0.7), us.GradientDescent(step=0.5), 3)
+
+    assert Still(2, 2).solve_exactly().solved_exactly

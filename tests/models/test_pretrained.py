@@ -1,6 +1,7 @@
 """Saving and coming back: whole or not at all, nothing executed, and in words when something is wrong."""
 
 import builtins
+import dataclasses
 import hashlib
 import json
 import pickle
@@ -14,7 +15,7 @@ from torch import nn
 
 import unspool as us
 from reference.cases import CASES, IN, OUT, build, converted_models, edge_lists, signal
-from unspool import models
+from unspool import identity, models
 from unspool.models import pretrained
 from unspool.models.pretrained import (
     CARD,
@@ -27,6 +28,7 @@ from unspool.models.pretrained import (
     write_card,
 )
 from unspool.models.registry import name_of
+from unspool.settings.kinds import Kind
 
 INDEX, WEIGHTS, NODES = edge_lists()["weighted"]
 
@@ -159,11 +161,55 @@ def test_what_cannot_be_saved_is_named_and_nothing_is_written(tmp_path):
                 us.save(build("GCN"), place, **{name: 1})
             assert caught.value.argument == name
     odd = build("GCN")
-    odd.settings["colour"] = object()
+    vars(odd)["settings"]["colour"] = object()
     with pytest.raises(us.InputError) as caught:
         us.save(odd, place)
     assert caught.value.argument == "colour"
     assert not (tmp_path / "new").exists()
+
+
+@dataclasses.dataclass
+class Held:
+    weights: object = 1
+
+
+class Holding(models.SGC):
+    held: Held = us.setting(Held(), "an object", of=Held)
+
+
+class Odd(Kind):
+    """Says that it can be stored, and cannot."""
+
+    expected = "anything"
+
+    def accept(self, value):
+        return value
+
+    def parse(self, text):
+        return text
+
+
+class Lying(models.SGC):
+    odd: object = us.setting(object(), "an object", of=Odd())
+
+
+def test_a_setting_that_json_cannot_hold_leaves_no_weights_behind(tmp_path):
+    with pytest.raises(us.InputError) as caught:
+        us.save(Holding(3, 2, held=Held(torch.ones(2))), tmp_path / "held")
+    assert caught.value.argument == "held"
+    with pytest.raises(TypeError):
+        us.save(Lying(3, 2), tmp_path / "odd", history=b"epoch")
+    assert not [*tmp_path.iterdir()]
+    us.save(Holding(3, 2, held=Held([1, "a"])), tmp_path)
+    assert us.load(tmp_path, model=Holding).held == Held([1, "a"])
+
+
+@pytest.mark.parametrize("given", ["GCN", models.GCN(3, 2), nn.Linear, 3, dict])
+def test_what_is_given_as_the_class_is_a_class(given, tmp_path):
+    saved(tmp_path)
+    with pytest.raises((us.InputError, us.IncompatibleError)) as caught:
+        us.load(tmp_path, model=given)
+    assert given is nn.Linear or (caught.value.argument, caught.value.value) == ("model", given)
 
 
 # -- what is wrong with a folder --------------------------------------------------------------------------------------
@@ -253,6 +299,7 @@ DAMAGED = {
     "weights without a name": (lambda p: changed(p, weights=None), ValueError, r"model\.json is damaged: it names no weights"),
     "a newer format": (lambda p: changed(p, format=99), ValueError, f"has format 99, this version of unspool reads {FORMAT}; train again"),
     "an older format": (lambda p: changed(p, format=1), ValueError, f"has format 1, this version of unspool reads {FORMAT}"),
+    "a format in words": (lambda p: changed(p, format="2"), ValueError, f"has format '2', this version of unspool reads {FORMAT}"),
     "no format": (lambda p: changed(p, format=None), ValueError, "has format None"),
     "another setting": (lambda p: changed(p, settings={"hidden": 4, "depth": 4, "breadth": 2}), ValueError, "does not fit its own .*breadth"),
     "a setting out of range": (lambda p: changed(p, settings={"hidden": 4, "depth": 0}), ValueError, "does not fit its own .*depth=0"),
@@ -400,3 +447,41 @@ def test_a_class_inside_a_function_comes_back_where_it_is_given(tmp_path):
     us.save(Inner(IN, OUT), tmp_path)
     assert type(us.load(tmp_path, model=Inner)) is Inner
     assert "<locals>" in json.loads((tmp_path / CARD).read_text())["model"]
+
+
+class Leaning(us.models.SGC):
+    """A model whose code and constants the tests change."""
+
+    gain = 0.5
+
+    def forward(self, x, graph, edge_weight=None):
+        return self.gain * super().forward(x, graph, edge_weight)
+
+
+def test_code_that_has_changed_since_is_refused_unless_it_is_accepted(tmp_path, monkeypatch):
+    saved, sgc = us.save(Leaning(5, 2), tmp_path / "own"), us.save(us.models.SGC(5, 2), tmp_path / "ours")
+    assert us.load(sgc).card["model_code"] is None
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+    monkeypatch.setattr(Leaning, "__doc__", "Other words.")
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+    monkeypatch.setattr(identity, "NUMERICS", identity.NUMERICS + 1)  # ours
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+    monkeypatch.setattr(Leaning, "gain", 0.25)
+    with pytest.raises(us.IncompatibleError, match=r"the code of .*:Leaning has changed since .* with changed_code="):
+        us.load(saved, model=Leaning)
+    assert us.load(saved, model=Leaning, changed_code=True).gain == 0.25
+
+
+def test_code_of_another_python_cannot_be_compared(tmp_path, monkeypatch):
+    saved = us.save(Leaning(5, 2), tmp_path)
+    monkeypatch.setattr(Leaning, "gain", 0.25)
+    card = read_card(saved)
+    write_card(saved, {**card, "model_code": f"2.7 {card['model_code'].partition(' ')[2]}"})
+    assert isinstance(us.load(saved, model=Leaning), Leaning)
+
+
+def test_code_of_the_model_that_gave_its_parts_counts(tmp_path, monkeypatch):
+    saved = us.save(us.models.UGDGNN.from_model(Leaning(5, 2)), tmp_path)
+    monkeypatch.setattr(Leaning, "gain", 0.25)
+    with pytest.raises(us.IncompatibleError, match="has changed since"):
+        us.load(saved, model=Leaning)

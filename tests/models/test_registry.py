@@ -11,7 +11,7 @@ from torch import nn
 import unspool as us
 from unspool import models
 from unspool.models import registry
-from unspool.models.registry import GROUP, find_model, find_stored, name_of, registered, shipped
+from unspool.models.registry import GROUP, find_model, find_stored, name_of, registered, shipped, unnamed
 from unspool.train import Trial
 
 
@@ -64,7 +64,7 @@ def canary(tmp_path, monkeypatch):
 
 def register(monkeypatch, **values):
     """As if installed packages had registered these."""
-    entries = [EntryPoint(name, value, GROUP) for name, value in values.items()]
+    entries = [EntryPoint(name, one, GROUP) for name, value in values.items() for one in value.split()]
 
     def entry_points(group):
         assert group == GROUP == "unspool.models"
@@ -147,11 +147,11 @@ def test_what_is_wrong_inside_a_module_is_not_taken_for_its_absence(tmp_path, mo
     }.items():
         (tmp_path / f"canary_{name}.py").write_text(line)
     importlib.invalidate_caches()
-    with pytest.raises(ModuleNotFoundError, match="not_there_at_all"):
+    with pytest.raises(ImportError, match=r"^importing canary_lacking failed: .*not_there_at_all"):
         find_model("canary_lacking:Net")
-    with pytest.raises(ValueError, match=r"^odd$"):
+    with pytest.raises(ImportError, match=r"^importing canary_odd failed: ValueError: odd \(canary_odd\.py, line 1\)$"):
         find_model("canary_odd:Net")
-    with pytest.raises(AttributeError, match="NoneType"):
+    with pytest.raises(ImportError, match=r"^importing canary_bare failed: AttributeError: .*NoneType"):
         find_model("canary_bare:Net")
 
 
@@ -272,10 +272,41 @@ def test_what_is_registered_must_be_a_model(canary, monkeypatch):
 
 
 def test_a_package_cannot_take_the_name_of_a_named_model(canary, monkeypatch):
-    register(monkeypatch, GCN="canary_package.net:Net")
-    assert find_model("GCN") is models.GCN
+    register(monkeypatch, gcn="canary_package.net:Net")
+    with pytest.warns(UserWarning, match=r"^GCN is unspool's model; another package .* is canary_package\.net:Net$"):
+        assert find_model("GCN") is models.GCN
     assert find_stored("GCN") is models.GCN
+    assert registered() == {}
+    assert [entry.value for entry in unnamed()] == ["canary_package.net:Net"]
     assert not canary()
+    assert find_stored("canary_package.net:Net") is find_model("canary_package:Net")
+
+
+@pytest.mark.parametrize("names", [{"huber": "canary_package:Net other_package:Net"}, {"huber": "canary_package:Net", "HUBER": "other_package:Net"}])  # fmt: skip
+def test_a_name_that_two_packages_register_is_nobodys(names, canary, monkeypatch):
+    register(monkeypatch, **names)
+    for typed in ("huber", "Huber"):
+        found = problem(lambda typed=typed: find_model(typed))
+        assert (found.argument, found.value) == ("model", typed)
+        assert found.hint == "write canary_package:Net or other_package:Net"
+    assert registered() == {}
+    assert len(unnamed()) == 2
+    assert not canary()
+    assert find_stored("canary_package.net:Net") is find_model("canary_package:Net")  # files know it by its path
+
+
+def test_what_is_registered_twice_and_is_the_same_is_one(canary, monkeypatch):
+    register(monkeypatch, huber="canary_package:Net canary_package:Net")
+    assert list(registered()) == ["huber"]
+    assert unnamed() == []
+    assert find_model("HUBER").__name__ == "Net"
+
+
+def test_what_is_registered_and_not_there_is_named(canary, monkeypatch):
+    register(monkeypatch, lone="canary_package:Missing")
+    found = problem(lambda: find_model("lone"))
+    assert "has no Missing" in found.expected
+    assert "registered as lone" in found.hint
 
 
 def test_nothing_is_registered_here():

@@ -242,3 +242,24 @@ def test_plain_modules_are_trained_like_others():
     for bad in ({"hops": 1.5}, {"hosp": 2}):
         with pytest.raises((us.InputError, ValueError, TypeError), match=r"hops|hosp"):
             us.study.run(us.study.grid(Hops, seed=0, epochs=2, **bad), data, device="cpu")
+
+
+class Loose(us.models.Model):
+    """Has a number that looks like a setting."""
+
+    hidden: int = us.setting(4, "width", at_least=1)
+    depth: int = 3
+
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        self.propagation = us.unroll(us.Fidelity(0.2) + us.Smoothness(0.8), us.GradientDescent(step=0.5), self.depth)
+
+
+def test_a_plain_attribute_is_told_from_a_setting():
+    said = r"Loose.depth is a plain attribute; write depth: int = us.setting\(3, '...'\)"
+    with pytest.raises(us.InputError, match=said):
+        Loose(4, 2, depth=5)
+    with pytest.raises(us.InputError, match=said):
+        us.study.grid(Loose, depth=[2, 5])
+    with pytest.raises(us.InputError, match="did you mean hidden"):
+        us.study.grid(Loose, hiden=[2, 5])

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import unspool as us
-from unspool import datasets, study, train
+from unspool import datasets, identity, study, train
 from unspool.errors import InputError
 from unspool.study import Status, Store, StoreProblem, Study, train_trials
 from unspool.study.study import StoreTracker, train_again
@@ -518,7 +518,8 @@ def test_networks_are_found_by_number(data):
     found = study.run(small(seed=range(3)), data, device="cpu")
     one, other = found.model(2), found.model(found.rows[1])
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
-    for wrong in (0, 4, -1):
+    assert found.model(np.int64(1)).settings == found.model(1).settings
+    for wrong in (0, 4, -1, "1", 1.0, True, None, [1]):
         with pytest.raises(InputError) as caught:
             found.model(wrong)
         assert (caught.value.argument, caught.value.value) == ("row", wrong)
@@ -639,15 +640,43 @@ def test_code_that_has_changed_is_refused(data, monkeypatch, kept):
     monkeypatch.setattr(Fragile, "forward", lambda self, x, graph: -self.only(x))
     with pytest.raises(us.IncompatibleError, match="the code of Fragile has changed since"):
         opened.model(1, data=data, model=Fragile)
-    with pytest.raises(
-        us.IncompatibleError, match="trial 1 chose epoch"
-    ):  # no other network is handed over, in any case
+    with pytest.raises(us.IncompatibleError, match="the code of Fragile has changed since"):  # in the same process, too
         found.model(1)
+
+
+class Tuned(Fragile):
+    gain = 1.0
+
+    def forward(self, x, graph):
+        return self.gain * super().forward(x, graph)
+
+
+def test_code_that_has_changed_by_less_than_rounding_is_refused(data, monkeypatch):
+    found = study.run(study.grid(Tuned, seed=0, epochs=2), data, device="cpu")
+    monkeypatch.setattr(Tuned, "gain", 1.00001)
+    with pytest.raises(us.IncompatibleError, match="the code of Tuned has changed since"):
+        found.model(1)
+    monkeypatch.undo()
+    assert found.model(1) is not None
+
+
+class Restless(Fragile):
+    def forward(self, x, graph):
+        return super().forward(x, graph) + random.random()
+
+
+def test_a_model_that_never_does_the_same_twice_is_not_blamed_on_the_machine(data):
+    found = study.run(study.grid(Restless, seed=0, epochs=2), data, device="cpu")
+    row = replace(found.rows[0], result=replace(found.rows[0].result, valid_loss=5.0))
+    with pytest.raises(
+        us.IncompatibleError, match=r"or Restless computes with something .* \(random numbers of its own"
+    ):
+        found.model(row)
 
 
 def test_numbers_of_another_version_are_refused(data, monkeypatch, kept):
     _, opened = kept(small())
-    monkeypatch.setattr(train.identity, "NUMERICS", train.identity.NUMERICS + 1)
+    monkeypatch.setattr(identity, "NUMERICS", identity.NUMERICS + 1)
     with pytest.raises(us.IncompatibleError, match="the code of GCN has changed since"):
         opened.model(1, data=data)
 

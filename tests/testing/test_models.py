@@ -143,3 +143,19 @@ class EdgePositional(Plain):
 def test_the_alarm_is_still_raised():
     with pytest.raises(us.testing.LawBroken, match="permuting the nodes changes EdgePositional"):
         us.testing.check_model(EdgePositional, features=4)
+
+
+class Wide(us.models.Model):
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features + 2)
+        self.propagation = us.unroll(us.Fidelity(0.2) + us.Smoothness(0.8), us.GradientDescent(step=0.5), depth=2)
+
+
+def test_an_output_of_another_width_is_found():
+    with pytest.raises(us.IncompatibleError, match="Wide gives 5 numbers for each node, and out_features is 3"):
+        us.testing.check_model(lambda: Wide(4, 3), features=4)
+    graph, _ = us.graph.sensor(40)
+    with pytest.raises(us.IncompatibleError, match="Wide gives 4 numbers for each node, and out_features is 2"):
+        us.NodeClassifier(Wide).fit(torch.randn(40, 4), torch.arange(40) % 2, graph=graph)
+    with pytest.raises(us.IncompatibleError, match="Wide gives 3 numbers for each node, and out_features is 1"):
+        us.NodeRegressor(Wide).fit(torch.randn(40, 4), torch.randn(40), graph=graph)

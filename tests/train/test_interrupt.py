@@ -52,6 +52,34 @@ def test_a_snapshot_is_not_continued_with_fewer_epochs_than_it_holds(data, tmp_p
         train.train_trial(made(epochs=4), data, snapshot=file)
 
 
+class Pulled(us.models.SGC):
+    gain = 0.5
+
+    def forward(self, x, graph, edge_weight=None):
+        return self.gain * super().forward(x, graph, edge_weight)
+
+
+class Turned(Pulled):
+    def forward(self, x, graph, edge_weight=None):
+        return -3 * super().forward(x, graph, edge_weight)
+
+
+def test_a_snapshot_is_not_continued_with_another_class_code_or_seed(data, tmp_path, monkeypatch):
+    file, config = tmp_path / "run.pt", train.TrainConfig(epochs=4)
+    began = train.Trial(Pulled, {}, config)
+    train.train_trial(began, data, snapshot=file)
+    more = config.replace(epochs=6)
+    with pytest.raises(ValueError, match=r"run\.pt began with model .*:Pulled, not .*:Turned; continue it as it began"):
+        train.train_trial(train.Trial(Turned, {}, more), data, snapshot=file)
+    with pytest.raises(ValueError, match=r"run\.pt began with seed 0, not 2; continue it as it began"):
+        train.train_trial(train.Trial(Pulled, {}, more, seed=2), data, snapshot=file)
+    monkeypatch.setattr(Pulled, "gain", 0.25)
+    with pytest.raises(ValueError, match=r"run\.pt began with other code of the model; continue it as it began"):
+        train.train_trial(train.Trial(Pulled, {}, more), data, snapshot=file)
+    monkeypatch.undo()
+    assert len(train.train_trial(train.Trial(Pulled, {}, more), data, snapshot=file)[1].history) == 6
+
+
 def test_links_meet_fresh_pairs_in_training_and_the_same_ones_in_evaluation(data):
     task = train.link_task(data, valid=0.1, test=0.2)
     output = torch.randn(data.nodes, 4, generator=torch.Generator().manual_seed(0))

@@ -70,7 +70,7 @@ def test_the_card_says_everything(data, loader, tmp_path):
     assert card["data"] == {
         "name": data.name, "hash": data.hash, "fingerprint": loader.fingerprint, "split": loader.split(2).hash,
         "split_name": loader.split(2).name, "classes": list(data.classes), "features": None, "targets": [], "transforms": [],
-        "notes": list(data.notes), "source": {"dataset": "contextual_sbm"},
+        "notes": list(data.notes), "source": {"dataset": "contextual_sbm"}, "size": {"nodes": 60, "edges": 240, "features": 16},
     }  # fmt: skip
     assert card["task"] == {"kind": "classes", "score": "accuracy"}
     assert card["metrics"] == {
@@ -250,3 +250,22 @@ def test_what_others_keep_in_a_folder_stays(loader, tmp_path):
     runs.train(0)
     assert (runs.place(0) / "notes.txt").read_text() == "mine"
     assert len(list(runs.place(0).iterdir())) == 4
+
+
+SEEN = {}
+
+
+class Remembering(us.models.SGC):
+    """Keeps something in its module while it trains."""
+
+    def forward(self, x, graph, edge_weight=None):
+        SEEN[len(SEEN)] = 1.0
+        return super().forward(x, graph, edge_weight)
+
+
+def test_a_trained_model_is_known_by_its_code_before_it_was_trained(loader, tmp_path):
+    SEEN.clear()
+    RunFolder(tmp_path, Trial(Remembering, {}, CONFIG), loader).train(0)
+    assert SEEN
+    SEEN.clear()  # as in a new process
+    assert isinstance(us.load(tmp_path, model=Remembering), Remembering)

@@ -83,6 +83,21 @@ def test_a_class_of_ones_own_comes_back_where_it_is_named():
         Trial.from_plain(changed, Own)
 
 
+class Weighted(us.models.SGC):
+    weights_of: object = us.setting((), "one weight for each hop", of=object)
+    filter_of: object = us.setting(np.ones(3), "a filter", of=object)
+
+
+@pytest.mark.parametrize("name", ["weights_of", "filter_of"])
+@pytest.mark.parametrize("made", [np.asarray, torch.tensor, lambda values: [np.asarray(values)]])
+def test_arrays_among_the_settings_are_told_apart_by_their_entries(name, made):
+    def key(*values):
+        return Trial(Weighted, {name: made(values)}).key("")
+
+    assert key(2.0, 1.0) == key(2.0, 1.0)
+    assert len({Trial(Weighted).key(""), key(2.0, 1.0), key(2.0, 3.0), key(1.0), key(1.0, 1.0, 2.0)}) == 5
+
+
 def test_objects_that_files_know_by_name_only_are_named():
     trial = Trial(Own, {"act": torch.tanh})
     plain = json.loads(json.dumps(trial.to_plain()))
@@ -184,3 +199,11 @@ def test_seeds_of_numpy_are_numbers():
     trial = Trial(us.models.GCN, seed=np.int64(3))
     assert type(trial.seed) is int
     assert trial.key("") == Trial(us.models.GCN, seed=3).key("")
+
+
+def test_seeds_are_as_large_as_torch_takes_them():
+    assert Trial(us.models.SGC, seed=2**63 - 1).build(3, 2)
+    for seed in (2**63, 2**70):
+        with pytest.raises(us.InputError) as caught:
+            Trial(us.models.SGC, seed=seed)
+        assert (caught.value.argument, caught.value.value) == ("seed", seed)

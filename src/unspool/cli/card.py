@@ -50,8 +50,8 @@ _KINDS: dict[str, tuple[_Test, str]] = {
     "data.source.directed": (lambda value: isinstance(value, bool), "true or false"),
     "task": _RECORDS, "task.score": _TEXT, "task.centre": _FINITE, "task.scale": _FINITE,
     "task.kind": (lambda value: value in [kind.value for kind in TaskKind], f"one of {', '.join(kind.value for kind in TaskKind)}"),
-    "data.fingerprint": _TEXT, "key": _TEXT, "trial": _RECORDS, "trial.preset": _TEXT, "trial.config": _RECORDS, "trial.settings": _RECORDS,
-    "metrics": _RECORDS, "metrics.seed": _WHOLES, "metrics.epochs": _WHOLES,
+    "data.fingerprint": _TEXT, "key": _TEXT, "model_code": _TEXT, "trial": _RECORDS, "trial.preset": _TEXT, "trial.config": _RECORDS, "trial.settings": _RECORDS,
+    "command": _TEXT, "data.size": _RECORDS, "metrics": _RECORDS, "metrics.seed": _WHOLES, "metrics.epochs": _WHOLES,
     "metrics.ending": _TEXT, "metrics.test_score": _NUMBER,
 }  # fmt: skip
 

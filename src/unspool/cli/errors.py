@@ -9,6 +9,7 @@ from typing import Any
 
 from unspool.cli.commands.options import CONFIG
 from unspool.errors import UNSHOWN, InputError, Worded
+from unspool.importing import broken_package, own_line, told
 
 _MEMORY = re.compile("can't allocate memory|out of memory|not enough memory")
 #: Arguments whose options have other names.
@@ -56,7 +57,7 @@ def in_options(problem: InputError) -> str:
     return f"{given}: {problem.sentence(option)}"
 
 
-def sentence(problem: Exception) -> str | None:
+def sentence(problem: BaseException) -> str | None:
     """One line for a person; None where the problem is a fault of the program, whose traceback is wanted.
 
     Example:
@@ -69,12 +70,22 @@ def sentence(problem: Exception) -> str | None:
         return (
             "there is not enough memory for this; use less (--setting hidden=..., depth=...), or take a smaller graph"
         )
-    if isinstance(problem, RuntimeError):
-        return None
     if isinstance(problem, OSError) and (line := _of_the_system(problem)) is not None:
         return line
+    if (package := broken_package(problem)) is not None:
+        return f"the entry_points.txt of the installed package {package} cannot be read; install it again, or remove it"
+    return _of_code(problem)
+
+
+def _of_code(problem: BaseException) -> str | None:
+    """What the user's own code raises, what torch and others raise that it calls, and sentences of ours; None of faults of ours."""
+    worded = isinstance(problem, ValueError | TypeError | OSError | ImportError) and not isinstance(
+        problem, RuntimeError
+    )
+    if own_line(problem, raised=worded) is not None:
+        return _one_line(f"code of yours failed: {told(problem)}")
     # Trap: torch appends the frames of its own stack to some messages.
-    return _one_line(str(problem).partition("\nException raised from")[0])
+    return _one_line(str(problem).partition("\nException raised from")[0]) if worded else None
 
 
 def _one_line(text: str) -> str:
@@ -90,7 +101,10 @@ def _choice(name: str, member: str) -> str:
 
 
 def _typed(value: Any) -> str:
-    return value.name.lower() if isinstance(value, Enum) else str(value)
+    try:
+        return str(value.name).lower() if isinstance(value, Enum) else str(value)
+    except Exception:  # such as a whole number of more than 4300 digits
+        return f"<{type(value).__name__}>"
 
 
 def _of_the_system(problem: OSError) -> str | None:

@@ -30,12 +30,13 @@ def run(
     top: int,
     out: Path | None,
     as_json: bool,
+    changed_code: bool = False,
 ) -> None:
     """Load the model and its data, explain, print, draw."""
     if out is not None:
         check_drawing()
         check_writable(out)
-    network = load_checked(find_folder(checkpoint), optional_model(model))
+    network = load_checked(find_folder(checkpoint), optional_model(model), changed_code)
     held, notes = training_data(network.card, data, checkpoint)
     check_fits(network, held, checkpoint)
     notes += _units(network.card)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 
 import click
 
@@ -77,10 +78,12 @@ def main() -> None:
         sys.exit(problem.exit_code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
-    except (ValueError, TypeError, OSError, ImportError, MemoryError, RuntimeError) as problem:
+    except (Exception, SystemExit) as problem:  # a model or data of the user's may end the program, too
         line = sentence(problem)
-        if line is None or os.environ.get("UNSPOOL_TRACEBACK"):
+        if line is None or (os.environ.get("UNSPOOL_TRACEBACK") and isinstance(problem, Exception)):
             raise
+        if os.environ.get("UNSPOOL_TRACEBACK"):
+            traceback.print_exception(problem)  # Python shows none of a SystemExit
         echo(f"unspool: {line}", err=True)
         sys.exit(2)
 

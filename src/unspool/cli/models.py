@@ -34,6 +34,8 @@ def run(name: str | None, as_json: bool) -> None:
         table.add_row(record["model"], record["objective"], record["derivation"])
     for other, entry in registry.registered().items():
         table.add_row(other, "", f"of another package: {entry.value}")
+    for entry in registry.unnamed():
+        table.add_row(entry.value, "", f"of another package; the name that it registers, {entry.name}, is taken")
     console.print(table)
     console.print("unspool models NAME shows its settings and presets; NAME may be package.module:Class")
 

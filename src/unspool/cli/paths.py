@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import secrets
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from unspool.cli.terminal import echo
 from unspool.files import write_whole
 
 
@@ -21,7 +25,41 @@ def check_folder(folder: Path, option: str = "--out") -> None:
         raise OSError(f"cannot write into {folder}: {reason}; choose another place with {option}") from problem
 
 
+@contextmanager
+def no_empty_folder(folder: Path) -> Generator[None]:
+    """Leave no folder behind that was made for work that failed before it wrote anything."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # there is something in it
+            for place in made:
+                place.rmdir()
+        raise
+
+
 def look_here(name: str) -> None:
-    """Let ``package.module:Class``, which a person has typed, be found in the current folder, too."""
-    if ":" in name and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    """Let ``package.module:Class``, which a person has typed, be found in the current folder, too.
+
+    It comes last, so that no file in it takes the place of an installed package that is imported later. One that has the name of a
+    package is not found, and a note says so.
+    """
+    if ":" not in name:
+        return
+    here = Path.cwd()
+    if str(here) not in sys.path:
+        sys.path.append(str(here))
+    top = name.partition(":")[0].partition(".")[0]
+    mine = next((file for file in (here / f"{top}.py", here / top / "__init__.py") if file.is_file()), None)
+    if mine is None or not top.isidentifier():
+        return
+    try:
+        found = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # a module that was made by hand
+        return
+    origin = None if found is None else found.origin
+    if origin is not None and Path(origin).resolve() != mine.resolve():
+        echo(
+            f"{top} is the installed package {origin}, and not {mine.relative_to(here)} here; rename yours to use it",
+            err=True,
+        )

@@ -22,11 +22,18 @@ from unspool.models.pretrained import CARD, load_with_card
 
 
 def run(
-    checkpoint: Path, given: DataOptions, model: str | None, out: Path, only: str, device: str, as_json: bool
+    checkpoint: Path,
+    given: DataOptions,
+    model: str | None,
+    changed_code: bool,
+    out: Path,
+    only: str,
+    device: str,
+    as_json: bool,
 ) -> None:
     """Load, predict, write."""
     check_table(out)
-    models = _models(checkpoint, device, optional_model(model))
+    models = _models(checkpoint, device, optional_model(model), changed_code)
     card = models[0].card
     data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
@@ -42,12 +49,12 @@ def run(
     _say(out, table, data, models, as_json, chosen, only)
 
 
-def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None) -> list[Any]:
+def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None, changed_code: bool) -> list[Any]:
     """One model, or all the seeds of a folder."""
     seeds = sorted(checkpoint.glob(f"seed*/{CARD}"), key=lambda p: (len(p.parent.name), p.parent.name))
     if (checkpoint / CARD).is_file() or not seeds:
-        return [load_checked(checkpoint, kind, device)]
-    found = [load_checked(place.parent, kind, device) for place in seeds]
+        return [load_checked(checkpoint, kind, changed_code, device)]
+    found = [load_checked(place.parent, kind, changed_code, device) for place in seeds]
     kinds = {(m.card["model"], m.card["in_features"], m.card["out_features"]) for m in found}
     if len(kinds) > 1:
         raise ValueError(f"{checkpoint} holds seeds of different models; give one of them, such as {seeds[0].parent}")
@@ -60,9 +67,9 @@ def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None) -> list
     return found
 
 
-def load_checked(place: Path, kind: type[nn.Module] | None, device: str = "cpu") -> Any:
+def load_checked(place: Path, kind: type[nn.Module] | None, changed_code: bool, device: str = "cpu") -> Any:
     """A trained model whose card has been looked through."""
-    model, card = load_with_card(place, model=kind, device=device)
+    model, card = load_with_card(place, model=kind, device=device, changed_code=changed_code)
     check_card(card, place, card["out_features"])
     return model
 

@@ -7,13 +7,19 @@ from pathlib import Path
 from unspool import report as reports
 from unspool.cli.paths import check_folder
 from unspool.cli.terminal import echo
-from unspool.models import find_model
+from unspool.cli.train_options import optional_model
 from unspool.models.pretrained import CARD
 from unspool.reproduce import write_report
 
 
 def run(
-    folder: Path, out: Path | None, markdown: Path | None, latex: Path | None, trials: int, model: str | None
+    folder: Path,
+    out: Path | None,
+    markdown: Path | None,
+    latex: Path | None,
+    trials: int,
+    model: str | None,
+    changed_code: bool,
 ) -> None:
     """Write the page of a folder, whichever kind it is, and say where it is."""
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
@@ -22,9 +28,14 @@ def run(
         if file is not None:
             check_folder(file.parent, option)
     if (folder / CARD).is_file() or any(folder.glob(f"seed*/{CARD}")):
-        page = reports.training(folder, out, model=None if model is None else find_model(model))
+        page = reports.training(folder, out, model=optional_model(model), changed_code=changed_code)
         _say({"page": page, "Markdown": page.with_suffix(".md")})
         return
+    if not folder.is_dir() or not any(folder.iterdir()):
+        there = "is empty" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
+        raise FileNotFoundError(
+            f"{folder} {there}, so there is nothing to report; `unspool train` or `unspool reproduce table2` fills a folder with results"
+        )
     inner = folder / "results"
     if not any(folder.glob("*.csv")) and any(inner.glob("*.csv")):
         raise ValueError(f"{folder} has its results in a subfolder; run: unspool report {inner}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import numpy as np
 import torch
 
 from unspool import datasets
-from unspool.cli.demo import can_draw, check_drawing, check_writable
+from unspool.cli.data_options import DataOptions
+from unspool.cli.demo import can_draw, check_writable
+from unspool.cli.predict import load_checked
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
+from unspool.cli.training_data import training_data
 from unspool.datasets.arrays import Damaged, load_arrays
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.models import load_pretrained
+from unspool.models.pretrained import find_folder
 from unspool.spectral import Response, plot, response
 from unspool.spectral.linear_form import Neither, read, width_of
 
@@ -26,18 +30,14 @@ from unspool.spectral.linear_form import Neither, read, width_of
 CHANNELS = 8
 
 
-def run(checkpoint: Path, kind: str | None, edges: Path | None, out: Path, as_json: bool) -> None:
+def run(checkpoint: Path, kind: str | None, changed_code: bool, data: DataOptions, out: Path, as_json: bool) -> None:
     """Load, read, print, draw."""
     drawn = can_draw()
-    if not as_json:
-        check_drawing()
-    check_writable(out)
-    model = load_pretrained(checkpoint, model=optional_model(kind))
-    graph = None if edges is None else read_graph(edges)
-    if graph is None and isinstance(found := read(model), Neither):
-        raise IncompatibleError(
-            f"{found.reason}, so its response can only be measured on a graph; give its edges with --edges"
-        )
+    data.check()
+    if drawn:
+        check_writable(out)
+    model = load_checked(find_folder(checkpoint), optional_model(kind), changed_code)
+    graph, notes = graph_for(model, data, checkpoint)
     h = response(model, graph)
     name = type(model).__name__
     if as_json:
@@ -45,16 +45,50 @@ def run(checkpoint: Path, kind: str | None, edges: Path | None, out: Path, as_js
     else:
         echo(f"{name} minimises  {model.objective}\n")
         if graph is not None:
-            echo("\n".join([f"{graph}", *(f"note: {note}" for note in graph.notes), ""]))
+            echo("\n".join([f"{graph}", *(f"note: {note}" for note in (*graph.notes, *notes)), ""]))
         echo(f"{h}\n")
         if h.hops is not None:
             echo("\n".join(hop_lines(h)) + "\n")
     if not drawn:
+        if not as_json:
+            echo("no picture: drawing needs matplotlib (pip install 'unspool[plot]')")
         return
     x = None if graph is None else noise(model, h, graph)
     plot(model, graph, x, out, title=short(f"{name}: {model.objective}"), known=h)
     if not as_json:
         echo(f"picture: {out}")
+
+
+def graph_for(model: Any, data: DataOptions, checkpoint: Path) -> tuple[Graph | None, list[str]]:
+    """The graph to look at, with remarks: the one that was named; else, where the model needs one, that of its training."""
+    card: Mapping[str, Any] = model.card
+    if data.edges is not None:
+        graph = read_graph(data.edges)
+        return graph, _other_nodes(card, graph)
+    if data.dataset is not None:
+        held, notes = training_data(card, data, checkpoint)
+        return held.graph, notes
+    found = read(model)
+    if not isinstance(found, Neither):
+        return None, []
+    if not card.get("data"):
+        raise IncompatibleError(
+            f"{found.reason}, so its response can only be measured on a graph; give its edges with --edges, or --dataset"
+        )
+    held, notes = training_data(card, data, checkpoint)
+    return held.graph, [*notes, f"measured on {held.name}, which it was trained on"]
+
+
+def _other_nodes(card: Mapping[str, Any], graph: Graph) -> list[str]:
+    """A remark where a file of edges has another number of nodes than the training had: those without edges are not in it."""
+    size = (card.get("data") or {}).get("size")
+    trained = size.get("nodes") if isinstance(size, Mapping) else None
+    if not isinstance(trained, int) or trained == graph.nodes:
+        return []
+    alone = "; nodes without edges are not in a file of edges, so leave --edges out to take the data of its training"
+    return [
+        f"these edges name {graph.nodes} nodes, and the model was trained on {trained}{alone if graph.nodes < trained else ''}"
+    ]
 
 
 def noise(model: Any, h: Response, graph: Graph) -> torch.Tensor:

@@ -19,7 +19,7 @@ from unspool.cli.card import check_card
 from unspool.cli.data_notes import column_lines
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import sentence
-from unspool.cli.paths import check_folder
+from unspool.cli.paths import check_folder, no_empty_folder
 from unspool.cli.progress import Screen
 from unspool.cli.terminal import Terminal, echo
 from unspool.cli.train_options import TrainOptions, check_trial, loader_of, name_for_presets
@@ -77,8 +77,9 @@ class Job:
     @cached_property
     def folder(self) -> RunFolder:
         """Where the seeds go."""
-        facts = {"device": self.options.device, "hardware": machine(self.options.device)}
-        return RunFolder(self.options.out, self.trial, self.loader, facts)
+        options = self.options
+        facts = {"device": options.device, "hardware": machine(options.device), "command": options.command}
+        return RunFolder(options.out, self.trial, self.loader, facts)
 
     def printed(self) -> tuple[float, float] | None:
         """What the paper prints for this model on these data; None where it does not."""
@@ -132,7 +133,12 @@ def run(how: TrainOptions, data: DataOptions, options: RunOptions) -> None:
     """Train the model for every seed, print and keep the results."""
     console = Terminal(quiet=options.as_json or options.quiet, soft_wrap=True)
     check_device(options.device)
-    check_folder(options.out)
+    with no_empty_folder(options.out):
+        check_folder(options.out)
+        _run_alone(how, data, options, console)
+
+
+def _run_alone(how: TrainOptions, data: DataOptions, options: RunOptions, console: Console) -> None:
     with alone_in(options.out) as locked:
         if not locked:
             console.print(f"note: {options.out} lies on a file system without locks; let no other run write into it")
@@ -263,5 +269,6 @@ def _report(job: Job, printed: Any) -> Path:
     from unspool import report
 
     return report.training(
-        job.options.out, dataset=job.loader.data, paper=printed, command=job.options.command, model=job.trial.model
-    )
+        job.options.out, dataset=job.loader.data, paper=printed, command=job.options.command, model=job.trial.model,
+        changed_code=True,  # what counts was trained by this very class, whose values may have changed meanwhile
+    )  # fmt: skip

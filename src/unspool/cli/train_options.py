@@ -145,6 +145,8 @@ def check_trials(trials: Sequence[Trial]) -> None:
 
 
 def _check_optimiser(trial: Trial, model: nn.Module) -> None:
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError(f"{trial.name} has no parameters that training could change; give it some, such as a p_pre")
     try:
         make_optimiser(trial.config, model)
     except ValueError as problem:

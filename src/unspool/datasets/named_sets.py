@@ -13,7 +13,7 @@ from unspool.datasets.limits import TooLarge
 from unspool.datasets.places import Place, cache_folder, data_root, find_folder, stamps
 from unspool.datasets.published import PUBLISHED, difference
 from unspool.datasets.readers.arrays import Unreadable
-from unspool.datasets.registry import is_foreign, load_foreign, registered
+from unspool.datasets.registry import is_foreign, load_foreign, registered, unnamed
 from unspool.datasets.sources import GENERATORS, SOURCES, Source, key_of
 from unspool.datasets.split import Split
 
@@ -106,7 +106,9 @@ def catalogue(root: Place | None = None, cache: Place | None = None) -> tuple[En
 
     entries = [Entry(source.name, source.about, where(source)) for source in SOURCES.values()]
     entries += [Entry(name, (f.__doc__ or "").split("\n")[0], "generated") for name, f in GENERATORS.items()]
-    return (*entries, *(Entry(name, one.value, "another package") for name, one in registered().items()))
+    entries += [Entry(name, one.value, "another package") for name, one in registered().items()]
+    taken = "another package; the name that it registers, {}, is taken"
+    return (*entries, *(Entry(one.value, "", taken.format(one.name)) for one in unnamed()))
 
 
 def _found(source: Source, base: Path, folder: Path) -> Dataset:

@@ -175,11 +175,25 @@ def key_of(name: str) -> str:
             ...
         unspool.errors.InputError: dataset='pub-med': expected the name of a data set; did you mean pubmed? Your own files: edges=...
     """
-    key = name.strip().lower().replace("-", "_").replace(" ", "_")
-    key = _ALIASES.get(key, key)
-    known = [*SOURCES, *GENERATORS]
-    if key not in known:
+    found, known = key_named(name), [*SOURCES, *GENERATORS]
+    if found is None:
+        key = _plain(name)
         close = difflib.get_close_matches(key, known, n=2)
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}."
         raise InputError("dataset", name, "the name of a data set", f"{hint} Your own files: {mention('edges')}")
-    return key
+    return found
+
+
+def key_named(name: str) -> str | None:
+    """The same; None where no data set of this package has the name.
+
+    Example:
+        >>> key_named("film"), key_named("roads")
+        ('actor', None)
+    """
+    key = _ALIASES.get(_plain(name), _plain(name))
+    return key if key in SOURCES or key in GENERATORS else None
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")

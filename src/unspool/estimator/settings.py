@@ -46,6 +46,14 @@ class OpenSettings(BaseEstimator):
         if not (isinstance(model, type) and issubclass(model, nn.Module)):
             raise TypeError(f"model={self.model!r}: expected a class such as unspool.models.APPNP, or its name")
         schema = schema_of(model)
+        taken = [name for name in self._get_param_names() if name in schema]
+        if taken:  # models that declare their settings cannot have one of such a name
+            raise InputError(
+                taken[0],
+                UNSHOWN,
+                f"a name of one thing, and it is an argument of {model.__name__} and of {type(self).__name__}",
+                "rename that of the model",
+            )
         for name in self._settings:
             if not schema.takes(name):
                 self._say_unknown(name, schema)

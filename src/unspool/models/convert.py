@@ -50,7 +50,7 @@ def adopt(made: M, p_pre: nn.Module, propagation: nn.Module, p_pos: nn.Module, s
     kept = {name: source.settings[name] for name in _ENCODER if name in source.settings and name in made.settings}
     if kept.get("propagation_dropout", 0.0) is None:  # GPRGNN: that of dropout
         kept["propagation_dropout"] = kept["dropout"]
-    made.settings = {**made.settings, **kept}
+    vars(made)["settings"].update(kept)
     # Trap: a module kept as an attribute would be a part of the model, with its parameters.
     made.origin = Origin(type(source), source.in_features, source.out_features, dict(source.settings), source.origin)
     return made.train(source.training)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +20,16 @@ from unspool.objective import Objective
 from unspool.ops import SparseFeatures, features_of
 from unspool.settings import Declared
 from unspool.settings.kinds import Mismatch, Whole
-from unspool.settings.schema import positional
+from unspool.settings.schema import check_unchanged, positional
 from unspool.spectral.linear_form import width_of
 from unspool.unrolling import Implicit, Unrolled, unroll
+
+#: What training, studies and estimators call their own arguments: a setting of such a name would mean something else to them.
+RESERVED = frozenset({
+    "lr", "weight_decay", "epochs", "monitor", "stop", "patience", "min_epochs", "optimiser", "precision", "lower_level",  # of training
+    "seed", "preset", "count", "draw", "model",  # of studies
+    "valid_share", "normalise_rows", "device", "features", "graph", "directed",  # of estimators
+})  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +105,24 @@ class Model(_Parts, Declared, nn.Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
+        _check_constructor(cls)
+        taken = [name for name in cls.schema if name in RESERVED]
+        if taken:
             raise TypeError(
-                f"{cls.__name__} writes an __init__: declare its settings as attributes, such as depth: int = us.setting(10, ...), and "
-                "make the parts in build(self)"
+                f"{cls.__name__}.{taken[0]} cannot be a setting: training, studies and estimators have something else of that name; "
+                "choose another"
             )
         place = inspect.Parameter.POSITIONAL_OR_KEYWORD
         widths = [inspect.Parameter(name, place, annotation="int") for name in ("in_features", "out_features")]
         cls.__signature__ = inspect.Signature([*widths, *cls.schema.parameters()])
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Refuse a class whose constructor was replaced after it was made, as ``@dataclass`` does."""
+        _check_constructor(cls)
+        return super().__new__(cls)
+
     def __init__(self, in_features: int, out_features: int, **settings: Any) -> None:
+        check_unchanged(type(self))
         nn.Module.__init__(self)
         self.in_features, self.out_features = (
             _check_whole(name, width) for name, width in (("in_features", in_features), ("out_features", out_features))
@@ -129,8 +144,8 @@ class Model(_Parts, Declared, nn.Module):
 
     def build(self) -> None:
         """Make the parts from the settings: ``self.propagation``, and ``self.p_pre`` and ``self.p_pos`` where there is more than X."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no build(self), which makes self.p_pre, self.propagation, self.p_pos"
+        raise TypeError(
+            f"{type(self).__name__} has no build(self), which makes self.p_pre, self.propagation, self.p_pos; write one"
         )
 
     @property
@@ -157,8 +172,17 @@ class Model(_Parts, Declared, nn.Module):
         _check_fits(x, graph)
         z = self.p_pre(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
-            return self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph))
-        return self.p_pos(self.propagation(z, graph))
+            return self._checked(self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph)))
+        return self._checked(self.p_pos(self.propagation(z, graph)))
+
+    def _checked(self, output: Tensor) -> Tensor:
+        """What comes out has the width that was asked for: classes that do not exist would be trained and predicted."""
+        if output.shape[-1] != self.out_features:
+            raise IncompatibleError(
+                f"{type(self).__name__} gives {output.shape[-1]} numbers for each node, and out_features is {self.out_features}; let "
+                "build(self) make parts that end with self.out_features channels"
+            )
+        return output
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """The trainable parameters by role, for decay that goes where a preset says.
@@ -213,7 +237,7 @@ class Model(_Parts, Declared, nn.Module):
             return self
         try:
             made = unroll(net.objective, net.algorithm, net.depth, net.start, Implicit(), net.between)
-            where = next(self.parameters())
+            where = next(self.parameters(), torch.zeros(0))
             made(
                 torch.zeros(3, width_of(self), dtype=where.dtype, device=where.device).requires_grad_(),
                 ring(3).to(where.device).to(where.dtype),
@@ -227,6 +251,14 @@ class Model(_Parts, Declared, nn.Module):
     def extra_repr(self) -> str:
         """The denoising problem."""
         return f"{self.in_features} → {self.out_features}, minimises {self.objective}"
+
+
+def _check_constructor(kind: type[Model]) -> None:
+    if any("__init__" in vars(one) for one in kind.__mro__[: kind.__mro__.index(Model)] if issubclass(one, Model)):
+        raise TypeError(
+            f"{kind.__name__} writes an __init__: declare its settings as attributes, such as depth: int = us.setting(10, ...), and "
+            "make the parts in build(self)"
+        )
 
 
 def _check_whole(name: str, value: Any) -> int:

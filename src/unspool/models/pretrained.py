@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from unspool import identity
 from unspool.device import check_device
-from unspool.errors import UNSHOWN, InputError
+from unspool.errors import UNSHOWN, IncompatibleError, InputError, mention
 from unspool.files import utf8, write_whole
 from unspool.models import registry
 from unspool.models.model import Model, Origin
@@ -34,11 +35,17 @@ WEIGHTS = r"weights-[0-9a-f]{12}\.safetensors"
 
 @dataclass(frozen=True)
 class BuiltFrom:
-    """What a module was built from, where it does not say so itself: its two widths and its settings."""
+    """What a module was built from, where it does not say so itself: its two widths, its settings and its code.
+
+    Args:
+        in_features, out_features, settings: of its constructor.
+        code: the mark of its class before it was trained (:func:`unspool.identity.own_code`); as it is now when omitted.
+    """
 
     in_features: int
     out_features: int
     settings: Mapping[str, Any]
+    code: str | None = None
 
 
 def save_pretrained(
@@ -75,21 +82,18 @@ def save_pretrained(
 
     about = {
         **describe(model, built_from),
+        "model_code": _code(_kinds(model)) if built_from is None or built_from.code is None else built_from.code,
         "objective": str(getattr(model, "objective", "")),
         "derivation": str(getattr(model, "derivation", "")),
         "versions": {"unspool": _version(), "torch": torch.__version__, "python": platform.python_version()},
     }
     _check_facts(facts, {*about, *_FRAME})
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     # Tensors of a state dict may be views of one another's memory, which safetensors refuses.
     state = {name: value.detach().cpu().clone().contiguous() for name, value in model.state_dict().items()}
     content = save(state)
     checksum = hashlib.sha256(content).hexdigest()
     weights = f"weights-{checksum[:12]}.safetensors"
-    write_whole(place / weights, lambda file: file.write(content))
-    if history is not None:
-        write_whole(place / HISTORY, lambda file: file.write(history))
     card = {
         "format": FORMAT,
         "weights": weights,
@@ -98,7 +102,12 @@ def save_pretrained(
         **about,
         **facts,
     }
-    write_card(place, card)
+    sealed = _sealed(card)  # before anything is written: what JSON cannot hold must not leave weights without a card
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(place / weights, lambda file: file.write(content))
+    if history is not None:
+        write_whole(place / HISTORY, lambda file: file.write(history))
+    write_whole(place / CARD, lambda file: file.write(sealed))
     for old in place.glob("weights-*.safetensors"):
         if old.name != weights and _is_ours(old):
             old.unlink()
@@ -118,9 +127,14 @@ def _check_facts(facts: Mapping[str, Any], taken: set[str]) -> None:
 
 def write_card(folder: str | os.PathLike[str], card: dict[str, Any]) -> None:
     """Write ``model.json``, with a checksum of everything that it says."""
+    sealed = _sealed(card)
+    write_whole(Path(folder) / CARD, lambda file: file.write(sealed))
+
+
+def _sealed(card: dict[str, Any]) -> bytes:
     said = json.loads(json.dumps({name: value for name, value in card.items() if name != "checksum"}))
     text = json.dumps({**said, "checksum": _checksum(said)}, indent=1, ensure_ascii=False)
-    write_whole(Path(folder) / CARD, lambda file: file.write(utf8(text).encode()))
+    return utf8(text).encode()
 
 
 def read_card(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -176,7 +190,11 @@ def _is_ours(path: Path) -> bool:
 
 
 def load_pretrained(
-    folder: str | os.PathLike[str], *, model: type[nn.Module] | None = None, device: torch.device | str = "cpu"
+    folder: str | os.PathLike[str],
+    *,
+    model: type[nn.Module] | None = None,
+    device: torch.device | str = "cpu",
+    changed_code: bool = False,
 ) -> Any:
     """Read a model that :func:`save_pretrained` or ``unspool train`` wrote, in evaluation mode; nothing in the folder is executed.
 
@@ -186,6 +204,7 @@ def load_pretrained(
         folder: of one model; of a training job with a single seed, too.
         model: the class, where it is neither of this package nor registered by an installed one: a file is not allowed to name code.
         device: where the weights go.
+        changed_code: take the class as it is now, although its code was another one when the model was saved; it is refused otherwise.
 
     Example:
         >>> import tempfile, unspool as us
@@ -193,22 +212,29 @@ def load_pretrained(
         >>> us.load(place).card["data"]["classes"]
         ['a', 'b', 'c']
     """
-    return load_with_card(folder, model=model, device=device)[0]
+    return load_with_card(folder, model=model, device=device, changed_code=changed_code)[0]
 
 
 def load_with_card(
-    folder: str | os.PathLike[str], *, model: type[nn.Module] | None = None, device: torch.device | str = "cpu"
+    folder: str | os.PathLike[str],
+    *,
+    model: type[nn.Module] | None = None,
+    device: torch.device | str = "cpu",
+    changed_code: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """The same, with the card beside the model."""
     from safetensors import SafetensorError
     from safetensors.torch import load as read
 
+    given: Any = model  # of any type, as Python allows
+    if given is not None and not (isinstance(given, type) and issubclass(given, nn.Module)):
+        raise InputError("model", given, "a class such as us.models.GCN", "us.models.find_model finds one by its name")
     place = find_folder(folder)
     check_device(device)
     card = read_card(place)
     if card.get("format") != FORMAT:
         raise ValueError(
-            f"{place} has format {card.get('format')}, this version of unspool reads {FORMAT}; train again, or use the other version"
+            f"{place} has format {card.get('format')!r}, this version of unspool reads {FORMAT}; train again, or use the other version"
         )
     named = card.get("weights")
     if not isinstance(named, str) or named != Path(named).name:  # never outside the folder, whatever the card says
@@ -223,7 +249,10 @@ def load_with_card(
         state = read(content)
     except (SafetensorError, KeyError, RuntimeError, TypeError, ValueError):
         raise ValueError(f"{weights} is damaged; train again or restore it") from None
-    made: Any = _build_again(_classes(card, model), card, state, str(place), device)
+    kinds = _classes(card, model)
+    if not changed_code:
+        _check_code(kinds, card, place)
+    made: Any = _build_again(kinds, card, state, str(place), device)
     made.card = card
     return made, card
 
@@ -279,6 +308,32 @@ def _classes(card: dict[str, Any], given: type[nn.Module] | None) -> dict[Any, A
     if given is not None and not any(name in known for name in names):
         registry.find_stored(names[0], given)  # says so
     return {str(name): registry.find_stored(name, given if name in known else None) for name in names}
+
+
+def _kinds(model: nn.Module) -> list[type[nn.Module]]:
+    """The class of a model and of those whose parts it took over."""
+    found: list[type[nn.Module]] = [type(model)]
+    origin = getattr(model, "origin", None)
+    while isinstance(origin, Origin):
+        found.append(origin.kind)
+        origin = origin.origin
+    return list(dict.fromkeys(found))
+
+
+def _code(kinds: Iterable[type]) -> str | None:
+    try:
+        return identity.own_code(*kinds)
+    except IncompatibleError:  # it holds something without a content to compare
+        return None
+
+
+def _check_code(kinds: dict[Any, Any], card: dict[str, Any], place: Path) -> None:
+    known = card.get("model_code")
+    if isinstance(known, str) and identity.is_other_code(known, _code(kinds.values())):
+        raise IncompatibleError(
+            f"the code of {card['model']} has changed since {place} was saved (or a value or a package that it uses), so it may be another "
+            f"network; restore the code, train again, or take it as it is with {mention('changed_code')}"
+        )
 
 
 def _build_again(

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import difflib
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 from unspool.errors import IncompatibleError, InputError, mention
-from unspool.importing import import_named
+from unspool.importing import by_name, entry_points, import_named, load_entry, only_one, warn_taken
 
 #: The group of entry points in which packages register their models.
 GROUP = "unspool.models"
+_FORM = "package.module:Class"
 
 
 def shipped() -> dict[str, type[nn.Module]]:
@@ -34,8 +35,22 @@ def shipped() -> dict[str, type[nn.Module]]:
 
 
 def registered() -> dict[str, EntryPoint]:
-    """What installed packages register, by name; nothing is imported."""
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    """What installed packages register, by name; nothing is imported.
+
+    The names of this package stay its own, and a name that two packages register is nobody's.
+    """
+    taken = {name.lower() for name in shipped()}
+    return {
+        found[0].name: found[0]
+        for name, found in by_name(entry_points(group=GROUP)).items()
+        if name not in taken and len({entry.value for entry in found}) == 1
+    }
+
+
+def unnamed() -> list[EntryPoint]:
+    """What installed packages register under names that are taken: it is found as ``package.module:Class`` alone."""
+    named = [entry.value for entry in registered().values()]
+    return [entry for entry in entry_points(group=GROUP) if entry.value not in named]
 
 
 def find_model(name: str) -> type[nn.Module]:
@@ -48,13 +63,15 @@ def find_model(name: str) -> type[nn.Module]:
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"{name!r} is not the name of a model; give one such as 'GPRGNN', or 'package.module:Class'")
     if ":" in name:
-        return _checked(import_named(name, "model", "package.module:Class"), name)
+        return _checked(import_named(name, "model", _FORM), name)
     known: dict[str, Any] = {one.lower(): kind for one, kind in shipped().items()}
-    others = {one.lower(): entry for one, entry in registered().items()}
+    others = by_name(entry_points(group=GROUP)).get(name.lower(), [])
     if name.lower() in known:
+        warn_taken(known[name.lower()].__name__, "model", others)
         return known[name.lower()]
-    if name.lower() in others:
-        return _checked(others[name.lower()].load(), others[name.lower()].value)
+    if others:
+        entry = only_one(others, name, "model")
+        return _checked(load_entry(entry, "model", _FORM), entry.value)
     every = {**{one.lower(): one for one in shipped()}, **{one.lower(): one for one in registered()}}
     near = difflib.get_close_matches(name.lower(), every, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(every[one] for one in near)}? " if near else ""
@@ -98,9 +115,9 @@ def find_stored(name: Any, given: type[nn.Module] | None = None) -> type[nn.Modu
         return given
     if isinstance(name, str) and name in shipped():
         return shipped()[name]
-    for entry in registered().values():
+    for entry in entry_points(group=GROUP):
         if entry.value == name or _may_be(entry, name):
-            found = _checked(entry.load(), entry.value)
+            found = _checked(load_entry(entry, "model", _FORM), entry.value)
             if entry.value == name or name_of(found) == name:
                 return found
     # What has no colon is of a newer version of this package, if anything.

@@ -71,7 +71,7 @@ def data_table(job: Job, dataset: Any) -> Table | None:
     listed = ", ".join(names[:NAMES]) + (f" and {len(names) - NAMES} more" if len(names) > NAMES else "")
     pairs = [
         ("data set", _known(data.get("name"))),
-        ("size", _size(dataset)),
+        ("size", _size(dataset) or _size_in_card(data)),
         (counted(len(names), "class").replace("classs", "classes"), listed),
         ("targets", _known(data.get("targets"))),
         ("changed by", _known(data.get("transforms"))),
@@ -159,3 +159,12 @@ def _size(dataset: Any) -> str | None:
         return None
     count = dataset.statistics()
     return f"{count.nodes} nodes, {count.edges} edges, {count.features} features"
+
+
+def _size_in_card(data: Mapping[str, Any]) -> str | None:
+    """The same, as training has noted it down."""
+    told = data.get("size")
+    counts = {name: told.get(name) for name in ("nodes", "edges", "features")} if isinstance(told, Mapping) else {}
+    if not counts or not all(type(count) is int for count in counts.values()):
+        return None
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

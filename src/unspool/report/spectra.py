@@ -61,12 +61,13 @@ class Learnt:
     unread: tuple[str, ...]
 
 
-def learnt(seeds: Sequence[Seed], model: type[nn.Module] | None = None) -> Learnt:
+def learnt(seeds: Sequence[Seed], model: type[nn.Module] | None = None, changed_code: bool = False) -> Learnt:
     """Read the weights of seeds; what cannot be read exactly is said in a sentence.
 
     Args:
         seeds: of one job.
         model: the class, where it is not of this package: a card is not allowed to name code, and without it nothing is imported.
+        changed_code: take it although its code was another one then.
 
     Example:
         >>> import tempfile, unspool as us
@@ -80,12 +81,18 @@ def learnt(seeds: Sequence[Seed], model: type[nn.Module] | None = None) -> Learn
     try:
         find_stored(seeds[0].card["model"], model)
     except IncompatibleError as problem:
-        return _nothing(f"What it learnt is not shown: {problem}.")
+        name = seeds[0].card["model"]
+        if model is not None or ":" not in str(name):
+            return _nothing(f"What it learnt is not shown: {problem}.")
+        return _nothing(
+            f"What it learnt is not shown: the file holds a model {name}, which is not imported just because a file names it; if you "
+            f"trust it, give its class: --model {name} (in Python model=...)."
+        )
     nets: list[tuple[str, Any]] = []
     unread: list[str] = []
     for seed in seeds:
         try:
-            nets.append((seed.name, load_pretrained(seed.place, model=model)))
+            nets.append((seed.name, load_pretrained(seed.place, model=model, changed_code=changed_code)))
         except (OSError, ValueError, TypeError) as problem:
             unread.append(f"Seed {seed.name} could not be read: {problem}.")
     return read_models(nets, unread)

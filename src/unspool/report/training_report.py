@@ -42,6 +42,7 @@ def training(
     paper: tuple[float, float | None] | None = None,
     command: str | None = None,
     model: type[nn.Module] | None = None,
+    changed_code: bool = False,
 ) -> Path:
     """Write the report of a training job: one HTML file that needs nothing else, and the same as Markdown beside it.
 
@@ -56,6 +57,7 @@ def training(
         command: what was typed to train, for those who want to repeat it.
         model: the class of the model, where it is not of this package: nothing is imported because a card names it, and without the
             class the report leaves out what it would have to run the network for.
+        changed_code: as for :func:`unspool.load`.
 
     Returns:
         The HTML file.
@@ -86,7 +88,7 @@ def training(
     checked = check_paper(paper)
     score = Score.of(job, checked)
     check_paper(paper, score)
-    found = learnt(job.counted, model)
+    found = learnt(job.counted, model, changed_code)
     page = _page(job, score, checked, found, dataset, command)
     write_whole(file, lambda f: f.write(page.html().encode()))
     write_whole(file.with_suffix(".md"), lambda f: f.write(page.markdown().encode()))

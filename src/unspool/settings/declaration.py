@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 from unspool.errors import InputError
@@ -19,7 +21,7 @@ from unspool.settings.kinds import (
     kind_named,
     kind_of,
 )
-from unspool.settings.ranges import Range
+from unspool.settings.ranges import Choice, Range
 
 
 class _Required:
@@ -54,19 +56,24 @@ class Setting:
         self.owner: str | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
+        if self.owner is not None:  # of another name or class, too: whoever collects the settings of a class copies it
+            return
         self.name, self.owner = name, owner.__name__
         if self.default is not REQUIRED:
             self.default = self.accept(self.default)
 
     def __get__(self, holder: Any, owner: type | None = None) -> Any:
         """The value that an object was built with; of a class, the setting itself."""
-        return self if holder is None else holder.settings[self.name]
+        return self if holder is None else vars(holder)["settings"][self.name]
 
     def __set__(self, holder: Any, value: Any) -> None:
         raise AttributeError(
             f"{self.name} is a setting of {type(holder).__name__}, fixed when it is built; build another one, or "
             f"give what you want to keep another name"
         )
+
+    def __delete__(self, holder: Any) -> None:
+        self.__set__(holder, None)
 
     def accept(self, value: Any) -> Any:
         """The value as it is kept, or one sentence that names the setting."""
@@ -113,9 +120,11 @@ class Setting:
         """The value for people, as it would be typed; nothing for a setting that has no default."""
         return "" if value is REQUIRED else self.kind.shown(value)
 
-    def with_default(self, default: Any) -> Setting:
-        """The same setting with another default."""
-        return Setting(self.name, default, self.meaning, self.kind, self.search, self.hint)
+    def declared_in(self, owner: type, name: str, default: Any) -> Setting:
+        """The same setting of a class, under a name and with a default that may be others."""
+        made = Setting(name, default, self.meaning, self.kind, self.search, self.hint)
+        made.__set_name__(owner, name)
+        return made
 
     def __repr__(self) -> str:
         return f"<setting {self.name}: {self.typed}; {self.shown(self.default) or 'required'}>"
@@ -156,7 +165,7 @@ def setting(
         ...         self.p_pre = us.nn.Linear(self.in_features, self.out_features)
         ...         problem = us.Fidelity(self.pull) + us.Smoothness(1 - self.pull)
         ...         self.propagation = us.unroll(problem, us.GradientDescent(step=0.5), self.depth)
-        >>> Calm(5, 2, pull=0.2).settings
+        >>> dict(Calm(5, 2, pull=0.2).settings)
         {'pull': 0.2, 'depth': 4}
         >>> Calm(5, 2, pull=0)
         Traceback (most recent call last):
@@ -169,21 +178,70 @@ def setting(
             f"a default of {default!r} does not tell what the setting is; say it with of=, such as of=float"
         )
     kind = _bounded(kind, at_least, at_most, above, below)
-    kind = Nullable(kind) if default is None and not isinstance(kind, Anything) else kind
+    if isinstance(kind, Anything):
+        kind = Anything(tuples=isinstance(default, tuple))
+    elif default is None:
+        kind = Nullable(kind)
     made = Setting("default", default, meaning, kind, search, hint)
     if default is not REQUIRED:
         made.accept(default)  # here, where it is written: what __set_name__ raises, Python 3.11 buries
+    if search is not None:
+        _check_search(kind, search)
     return made
 
 
+def _check_search(kind: Kind, search: Any) -> None:
+    if not isinstance(search, Range):
+        raise InputError("search", search, "a range, such as integers(1, 9)", "one of a list is choice([1, 2])")
+    for value in samples(search):
+        try:
+            kind.accept(value)
+        except Mismatch:
+            raise InputError(
+                "search", str(search), f"values that the setting takes, and {value!r} is not {kind.expected}"
+            ) from None
+
+
+def samples(search: Range) -> Iterable[Any]:
+    """What tells whether a range fits a setting: all values of a list, otherwise both ends."""
+    return search.values if isinstance(search, Choice) else (search.at(0.0), search.at(1 - 2**-53))
+
+
 def _bounded(kind: Kind, at_least: Any, at_most: Any, above: Any, below: Any) -> Kind:
-    if all(end is None for end in (at_least, at_most, above, below)):
+    ends = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}
+    if all(end is None for end in ends.values()):
         return kind
     if isinstance(kind, Listed):
         return Listed(_bounded(kind.each, at_least, at_most, above, below))
+    if not isinstance(kind, Whole | Real):
+        raise TypeError(f"ends are for numbers, and this setting is {kind.expected}")
+    for one, other in (("at_least", "above"), ("at_most", "below")):
+        if ends[one] is not None and ends[other] is not None:
+            raise TypeError(f"{one}={ends[one]!r} and {other}={ends[other]!r} are one end said twice; give one of them")
+    least, most, over, under = (_end(name, end, kind) for name, end in ends.items())
+    low, high = least if over is None else over, most if under is None else under
     if isinstance(kind, Whole):
-        return Whole(at_least if above is None else above + 1, at_most if below is None else below - 1)
-    if isinstance(kind, Real):
-        low, high = at_least if above is None else above, at_most if below is None else below
-        return Real(low, high, above is not None, below is not None)
-    raise TypeError(f"ends are for numbers, and this setting is {kind.expected}")
+        low = math.ceil(least) if least is not None else None if over is None else math.floor(over) + 1
+        high = math.floor(most) if most is not None else None if under is None else math.ceil(under) - 1
+    if (
+        low is not None
+        and high is not None
+        and (low > high or (low == high and isinstance(kind, Real) and (over, under) != (None, None)))
+    ):
+        said = ", ".join(f"{name}={end}" for name, end in ends.items() if end is not None)
+        raise ValueError(f"{said}: no number lies between these ends")
+    if isinstance(kind, Whole):
+        return Whole(low, high)
+    return Real(low, high, over is not None, under is not None)
+
+
+def _end(name: str, end: Any, kind: Kind) -> Any:
+    """An end as a number of Python; a large whole one need not be a float."""
+    if end is None:
+        return None
+    for one in (Whole(), Real()) if isinstance(kind, Whole) else (Real(),):
+        try:
+            return one.accept(end)
+        except Mismatch:
+            continue
+    raise InputError(name, end, "a finite number")

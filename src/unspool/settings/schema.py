@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import difflib
 import enum
 import inspect
@@ -24,6 +25,7 @@ class Schema(Mapping[str, Setting]):
         owner: the name of the class, for messages.
         settings: its settings.
         takes_more: whether the class takes settings that it does not name (``**settings``).
+        plain: attributes that look like settings and are none, with how each is written.
 
     Example:
         >>> import unspool as us
@@ -34,8 +36,15 @@ class Schema(Mapping[str, Setting]):
         {'hidden': 64, 'dropout': 0.0, 'bias': True}
     """
 
-    def __init__(self, owner: str, settings: Mapping[str, Setting], takes_more: bool = False) -> None:
+    def __init__(
+        self,
+        owner: str,
+        settings: Mapping[str, Setting],
+        takes_more: bool = False,
+        plain: Mapping[str, str] | None = None,
+    ) -> None:
         self.owner, self.takes_more, self._settings = owner, takes_more, dict(settings)
+        self._plain = {} if plain is None else dict(plain)
 
     def __getitem__(self, name: str) -> Setting:
         return self._settings[name]
@@ -60,11 +69,20 @@ class Schema(Mapping[str, Setting]):
             name,
             UNSHOWN,
             f"a setting of {self.owner}, which takes {', '.join(self) or 'none'}",
-            self._near(name),
+            self.hint(name),
             owner=self.owner,
         )
 
-    def _near(self, name: str) -> str | None:
+    def hint(self, name: str) -> str | None:
+        """What may be meant by a name that is no setting.
+
+        Example:
+            >>> import unspool as us
+            >>> us.models.MLP.schema.hint("hiden")
+            'did you mean hidden?'
+        """
+        if name in self._plain:
+            return f"{self.owner}.{name} is a plain attribute; write {self._plain[name]}"
         near = difflib.get_close_matches(name, self._settings, n=1)
         return f"did you mean {near[0]}?" if near else None
 
@@ -99,8 +117,22 @@ class Schema(Mapping[str, Setting]):
 
 
 def _own(default: Any) -> Any:
-    """A default that nobody else holds: whoever changes a list must not change it for all."""
-    return copy.copy(default) if isinstance(default, list | dict) else default
+    """A default that nobody else holds: whoever changes a list, or one inside it, must not change it for all."""
+    if type(default) in (list, tuple, set):
+        return type(default)(_own(one) for one in default)
+    if type(default) is dict:
+        return {name: _own(one) for name, one in default.items()}
+    if not dataclasses.is_dataclass(default) or isinstance(default, type):
+        return default  # Trap: deepcopy would copy tensors, too, which are then no longer equal to the default
+    held = {field.name: getattr(default, field.name) for field in dataclasses.fields(default)}
+    own = {name: _own(value) for name, value in held.items()}
+    params: Any = type(default).__dict__.get("__dataclass_params__")
+    if params is not None and params.frozen and all(own[name] is value for name, value in held.items()):
+        return default
+    made = copy.copy(default)
+    for name, value in own.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 def positional(*, kw_only: bool) -> Any:
@@ -112,31 +144,89 @@ def positional(*, kw_only: bool) -> Any:
 class Declared:
     """A class whose attributes declare its settings: :class:`~unspool.models.Model` and :class:`~unspool.train.TrainConfig`.
 
-    A subclass inherits the settings of its parents, adds its own, and changes a default by writing ``depth = 20``. The order is that of
-    the declarations, those of parents first.
+    A subclass inherits the settings of its parents, adds its own, and changes a default by writing ``depth = 20``; plain classes among its
+    parents may do both. The order is that of the declarations, those of parents first.
     """
 
     schema: ClassVar[Schema] = Schema("", {})
-    settings: dict[str, Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        inherited: dict[str, Setting] = {}
-        for base in reversed(cls.__mro__[1:]):  # as Python looks attributes up; plain classes may bring settings, too
-            inherited |= {name: value for name, value in vars(base).items() if isinstance(value, Setting)}
-        own = {name: value for name, value in vars(cls).items() if isinstance(value, Setting)}
-        for name in set(inherited) & set(vars(cls)) - set(own):
-            own[name] = inherited[name].with_default(vars(cls)[name])
-            setattr(cls, name, own[name])
-            own[name].__set_name__(cls, name)
-        for name in own:
-            if name not in inherited and any(name in _attributes(base) for base in cls.__mro__[1:]):
+        _check_names(cls)
+        found: dict[str, Setting] = {}
+        defaults: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):  # as Python looks attributes up
+            for name, value in vars(base).items():
+                if isinstance(value, Setting):
+                    found[name] = value
+                    defaults.pop(name, None)
+                elif name in found:
+                    defaults[name] = value
+        for name, one in found.items():
+            twice = one.name != name or (
+                name in vars(cls) and one.owner != cls.__name__
+            )  # one object, used more than once
+            if twice or name in defaults:
+                found[name] = one.declared_in(cls, name, defaults.get(name, one.default))
+                setattr(cls, name, found[name])
+        cls.schema = Schema(cls.__name__, found, plain=_plain_attributes(cls, found))
+        cls.__signature__ = inspect.Signature(cls.schema.parameters())
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings with their values, fixed once they are there."""
+        return types.MappingProxyType(vars(self)["settings"])
+
+    @settings.setter
+    def settings(self, values: Mapping[str, Any]) -> None:
+        if "settings" in vars(self):
+            raise AttributeError(
+                f"the settings of a {type(self).__name__} are fixed when it is built; build another one"
+            )
+        # In the object's own dictionary, and as a plain one: copies and pickles take it as it is.
+        vars(self)["settings"] = dict(values)
+
+
+def check_unchanged(kind: type[Declared]) -> None:
+    """Refuse a class that was given something else in the place of a setting after it was made: its objects would not be what they say."""
+    for name, one in kind.schema.items():
+        if getattr(kind, name, None) is not one:
+            raise TypeError(
+                f"{kind.__name__}.{name} is a setting, and was assigned after the class was made; write {name} = ... in a subclass"
+            )
+
+
+def _check_names(cls: type[Declared]) -> None:
+    """Refuse settings that are new in a class and called like something else that its objects have."""
+    parents = [base for base in cls.__mro__[1:] if issubclass(base, Declared)]
+    known = {one for base in parents for one in base.__mro__}
+    for base in cls.__mro__:
+        for name in [name for name, value in vars(base).items() if isinstance(value, Setting)]:
+            if any(name in one.schema for one in parents):
+                continue
+            brought = any(isinstance(vars(one).get(name), Setting) for one in cls.__mro__[1:])
+            if name == "self" or any(name in _attributes(one) for one in (known if brought else cls.__mro__[1:])):
                 raise TypeError(
                     f"{cls.__name__}.{name} cannot be a setting: every {cls.__mro__[1].__name__} has something else of that name; "
                     "choose another"
                 )
-        cls.schema = Schema(cls.__name__, inherited | own)
-        cls.__signature__ = inspect.Signature(cls.schema.parameters())
+
+
+def _plain_attributes(cls: type, settings: Mapping[str, Setting]) -> dict[str, str]:
+    """Numbers, words and the like that people wrote into a class, and how each would be declared as a setting."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.partition(".")[0] in ("unspool", "torch", "builtins"):
+            continue
+        for name, value in vars(base).items():
+            if (
+                not name.startswith("_")
+                and name not in settings
+                and isinstance(value, bool | int | float | str | enum.Enum)
+            ):
+                shown = str(value) if isinstance(value, enum.Enum) else repr(value)
+                found[name] = f"{name}: {type(value).__name__} = us.setting({shown}, '...')"
+    return found
 
 
 def _attributes(kind: type) -> set[str]:
@@ -185,11 +275,15 @@ def _read_constructor(kind: type) -> Schema:
 
 def _from_parameter(owner: str, parameter: inspect.Parameter, hint: Any) -> Setting:
     default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
-    kind = _kind_in(hint) or (None if default is REQUIRED else kind_of(default)) or Anything()
+    unknown = Anything(tuples=isinstance(default, tuple))
+    try:
+        kind = _kind_in(hint) or (None if default is REQUIRED else kind_of(default)) or unknown
+    except TypeError:  # an enum that files cannot tell apart
+        kind = unknown
     if default is None and not isinstance(kind, Anything | Nullable):
         kind = Nullable(kind)
     if default is not REQUIRED and not _fits(kind, default):  # an annotation that the default itself gives the lie
-        kind = Anything()
+        kind = unknown
     made = Setting(parameter.name, default, "", kind)
     made.owner = owner
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
@@ -17,6 +18,7 @@ from torch import nn
 from unspool.datasets import Dataset
 from unspool.device import check_device, device_for
 from unspool.errors import UNSHOWN, IncompatibleError, InputError
+from unspool.settings.kinds import Mismatch, Whole
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
 from unspool.study.processes import train_together
@@ -114,13 +116,19 @@ class Study:
             data: what it was trained on, where this study was not run in this process; a loader also says what is predicted.
             model: the class, where it is not of this package and this study was not run in this process.
         """
-        found = next((one for one in self.rows if one.number == row), None) if isinstance(row, int) else row
-        if found is None:
-            raise InputError("row", row, "the number of a trial of this study")
+        found = row if isinstance(row, Row) else self._row(row)
         loader = self.loader if data is None else data if isinstance(data, TrialLoader) else TrialLoader(data)
         if loader is None:
             raise InputError("data", None, "the data that the study was run on: a dataset, or its name")
         return train_again(found, loader, self._trials.get(found.key), model=model)[1]
+
+    def _row(self, number: Any) -> Row:
+        with contextlib.suppress(Mismatch):
+            wanted = Whole().accept(number)
+            for row in self.rows:
+                if row.number == wanted:
+                    return row
+        raise InputError("row", number, "the number of a trial of this study")
 
     def __repr__(self) -> str:
         return str(self)
@@ -146,14 +154,24 @@ def train_again(
             f"trial {row.number} was trained on {row.data.name} with the fingerprint {row.data.fingerprint}, and these data have "
             f"{loader.fingerprint}; give the data, the split and the loss that it was trained with"
         )
-    trial = Trial.from_plain(row.trial, model) if trial is None else trial
+    if trial is None:
+        trial = Trial.from_plain(row.trial, model)
+    else:
+        trial.check_code(row.trial["code"])
     made, run = train_trial(trial, loader, **options)
     if row.result is not None and not same_but_for_rounding(run.result, row.result):
         raise IncompatibleError(
             f"trial {row.number} chose epoch {row.result.epoch} with a validation loss of {row.result.valid_loss:.6g}, and training it again "
-            f"here chose epoch {run.best.epoch} with {run.best.valid_loss:.6g}: this machine rounds differently; train it where the study ran"
+            f"here chose epoch {run.best.epoch} with {run.best.valid_loss:.6g}: {_why_another(trial)}; train it where the study ran"
         )
     return trial, made, run
+
+
+def _why_another(trial: Trial) -> str:
+    """Why a trial may come out in another way than before, although its key is the same."""
+    own = "." in trial.code
+    more = f", or {trial.name} computes with something that its key does not hold (random numbers of its own, files, the clock)"
+    return "this machine rounds differently" + (more if own else "")
 
 
 def same_but_for_rounding(one: Result, other: Result) -> bool:

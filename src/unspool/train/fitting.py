@@ -14,6 +14,7 @@ from torch import nn
 
 from unspool.errors import IncompatibleError, InputError, mention
 from unspool.interrupt import deferred_interrupt
+from unspool.models import registry
 from unspool.settings import Schema
 from unspool.settings.kinds import Anything
 from unspool.train.config import TrainConfig
@@ -21,7 +22,7 @@ from unspool.train.epochs import Epochs, few_threads, make_optimiser
 from unspool.train.record import Ending, Epoch, Result
 from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
 from unspool.train.task import Task
-from unspool.train.trial import looks
+from unspool.train.trial import Trial, looks
 
 
 class Diverged(IncompatibleError):
@@ -68,6 +69,7 @@ def fit(
     snapshot: Path | None = None,
     snapshot_every: float = 10.0,
     restart: bool = False,
+    trial: Trial | None = None,
 ) -> Run:
     """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
 
@@ -83,6 +85,7 @@ def fit(
             and continued ends with the same numbers as one that was not.
         snapshot_every: seconds between snapshots.
         restart: begin at the first epoch although there is a snapshot, which stays until the first of this run is written.
+        trial: what the model is a run of, where it is one: a snapshot of another class, seed or code is refused.
 
     Example:
         >>> import torch, unspool as us
@@ -94,7 +97,7 @@ def fit(
     """
     _check(model, task, config, snapshot_every)
     optimiser = make_optimiser(config, model)
-    about = {} if snapshot is None else _about(model, task, config)
+    about = {} if snapshot is None else _about(model, task, config, trial)
     state = Snapshot.fresh() if snapshot is None or restart else read_snapshot(snapshot, model, optimiser, about)
     if len(state.history) > config.epochs:
         raise IncompatibleError(
@@ -145,15 +148,17 @@ def _check(model: nn.Module, task: Any, config: Any, snapshot_every: float) -> N
         raise InputError("snapshot_every", snapshot_every, "a finite number of seconds of at least 0")
 
 
-def _about(model: nn.Module, task: Task, config: TrainConfig) -> dict[str, dict[str, Any]]:
+def _about(model: nn.Module, task: Task, config: TrainConfig, trial: Trial | None) -> dict[str, dict[str, Any]]:
     """What a snapshot belongs to: the number of epochs may grow without changing the course of a run."""
     # A module of one's own may mean anything by these names.
     settings, schema = getattr(model, "settings", None), getattr(model, "schema", None)
     held = settings.items() if isinstance(settings, Mapping) else ()
     return {
+        "trial": {"model": registry.name_of(type(model)), **({} if trial is None else {"seed": trial.seed})},
         "config": {name: value for name, value in config.to_plain().items() if name != "epochs"},
         "settings": {name: _shown(schema, name, value) for name, value in held},
         "task": {"task": task.digest},
+        "code": {} if trial is None else {"code": trial.code},
     }
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool import identity
 from unspool.datasets import Dataset, Split, splits
 from unspool.datasets import load as load_dataset
 from unspool.datasets.fingerprint import fingerprint
 from unspool.errors import UNSHOWN, InputError
 from unspool.settings.kinds import EnumMember
-from unspool.train import identity
 from unspool.train.links import link_task
 from unspool.train.seeding import seeded
 from unspool.train.task import Task

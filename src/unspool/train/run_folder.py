@@ -126,7 +126,7 @@ def save_trained(
     return save_pretrained(
         model,
         place,
-        built_from=BuiltFrom(int(loader.data.features.shape[1]), loader.outputs, trial.settings),
+        built_from=BuiltFrom(int(loader.data.features.shape[1]), loader.outputs, trial.settings, trial.model_code),
         history=_history(run),
         trial=trial.to_plain(),
         key=trial.key(loader.fingerprint),
@@ -140,6 +140,7 @@ def save_trained(
 def _data(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
     data, source = loader.data, loader.source
     split = None if data.split is None or loader.kind is TaskKind.LINKS else loader.split(trial.seed)
+    size = data.statistics()
     return {
         "name": data.name,
         "hash": data.hash,
@@ -151,6 +152,7 @@ def _data(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
         "targets": [] if source is None else list(source.get("target_columns", [])),
         "transforms": ["row_normalised"] if trial.normalise_rows else [],
         "notes": list(data.notes),
+        "size": {"nodes": size.nodes, "edges": size.edges, "features": size.features},
         "source": None if source is None else dict(source),
     }
 

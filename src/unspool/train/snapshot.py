@@ -13,9 +13,11 @@ from torch import Tensor, nn
 from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.train.record import Epoch
 
-FORMAT = 4
-#: What a run belongs to: its configuration, the settings of its model, its task.
+FORMAT = 5
+#: What a run belongs to: its model and seed, its configuration, the settings of its model, its task, its code.
 About = Mapping[str, Mapping[str, Any]]
+#: What is said where these parts differ, whose values say nothing to people.
+_OTHER = {"task": "on other data", "code": "with other code of the model"}
 
 
 @dataclass(eq=False)
@@ -96,7 +98,7 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About) ->
         for name, value in names.items():
             there = began.get(part, {}).get(name)
             if there != value:
-                what = "on other data" if part == "task" else f"with {name} {there}, not {value}"
+                what = _OTHER.get(part, f"with {name} {there}, not {value}")
                 raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start again")
     try:
         model.load_state_dict(content["model"])

@@ -44,7 +44,8 @@ def train_trial(trial: Trial, data: Dataset | str | TrialLoader, **options: Any)
     with seeded(trial.seed, loader.device):
         # Trap: the weights are drawn first, and whatever training draws comes after them.
         model = loader.make(trial).to(loader.device)
-        return model, fit(model, loader.task(trial.seed, trial.normalise_rows), trial.config, **options)
+        task = loader.task(trial.seed, trial.normalise_rows)
+        return model, fit(model, task, trial.config, trial=trial, **options)
 
 
 def _check_trial(given: Any) -> None:

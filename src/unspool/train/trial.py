@@ -14,14 +14,16 @@ import numpy as np
 import torch
 from torch import nn
 
+from unspool import identity
 from unspool.errors import IncompatibleError, InputError
 from unspool.models import registry
 from unspool.settings import REQUIRED, Schema, schema_of
 from unspool.settings.kinds import Anything, Mismatch, Whole
-from unspool.train import identity
 from unspool.train.config import LowerLevel, TrainConfig
 from unspool.train.seeding import seeded
 
+#: What torch and files take as a seed.
+_SEEDS = Whole(0, 2**63 - 1)
 #: Raised when the meaning of a stored trial changes.
 FORMAT = 3
 
@@ -67,9 +69,9 @@ class Trial:
         if not isinstance(given.config, TrainConfig):
             raise InputError("config", given.config, "a TrainConfig, such as TrainConfig(lr=0.02)")
         try:
-            object.__setattr__(self, "seed", Whole(0).accept(given.seed))
+            object.__setattr__(self, "seed", _SEEDS.accept(given.seed))
         except Mismatch:
-            raise InputError("seed", given.seed, Whole(0).expected) from None
+            raise InputError("seed", given.seed, _SEEDS.expected) from None
 
     @property
     def name(self) -> str:
@@ -101,21 +103,36 @@ class Trial:
     def with_seed(self, seed: int) -> Trial:
         """The same with another seed; what is known of its code is not looked up again."""
         other = replace(self, seed=seed)
-        other.__dict__["code"] = self.code
+        other.__dict__["_marks"] = self._marks
         return other
 
-    @functools.cached_property
+    @property
     def code(self) -> str:
-        """The mark of all code that decides the result (:func:`~unspool.train.identity.code_of`), as it was when first asked for.
+        """The mark of all code that decides the result (:func:`~unspool.identity.code_of`), as it was when first asked for.
 
         Example:
             >>> import unspool as us
             >>> Trial(us.models.GCN).code == str(identity.NUMERICS)
             True
         """
+        return self._marks[0]
+
+    @property
+    def model_code(self) -> str | None:
+        """The mark of the user's own code of the model alone (:func:`~unspool.identity.own_code`), as it was at the same time.
+
+        Example:
+            >>> import unspool as us
+            >>> Trial(us.models.GCN).model_code is None
+            True
+        """
+        return self._marks[1]
+
+    @functools.cached_property
+    def _marks(self) -> tuple[str, str | None]:
         things = {f"setting {name}": value for name, value in self.settings.items()}
         things |= {self.model.__qualname__: self.model, "optimiser": self.config.optimiser}
-        return identity.code_of(things, lambda: self.make(4, 2))
+        return identity.code_of(things, lambda: self.make(4, 2)), identity.own_code(self.model)
 
     def to_plain(self) -> dict[str, Any]:
         """Everything in plain values, for files, settings that were not said included; an object that cannot be stored is named.
@@ -169,12 +186,27 @@ class Trial:
                 f"this trial cannot be built again from a file ({problem}); train it from the program that made it"
             ) from None
         made = cls(kind, settings, config, plain["seed"], plain["normalise_rows"], plain["preset"])
-        if made.code != plain["code"]:
-            raise IncompatibleError(
-                f"the code of {made.name} has changed since this trial was trained, so it would be another one; "
-                "restore the code, or train it again"
-            )
+        made.check_code(plain["code"])
         return made
+
+    def check_code(self, known: str) -> None:
+        """Refuse where the code, as it is now, is not that of a stored trial.
+
+        Args:
+            known: the mark of the stored one.
+
+        Example:
+            >>> import unspool as us
+            >>> Trial(us.models.GCN).check_code("0.5e1f")
+            Traceback (most recent call last):
+                ...
+            unspool.errors.IncompatibleError: the code of GCN has changed since this trial was trained (or a value that it reads), ...
+        """
+        if replace(self).code != known:
+            raise IncompatibleError(
+                f"the code of {self.name} has changed since this trial was trained (or a value that it reads), so it would be another "
+                "one; restore the code, or train it again"
+            )
 
     def key(self, data: str) -> str:
         """The name of this trial on data with this fingerprint: the same trial has the same key in any process.
@@ -246,11 +278,22 @@ def _marked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         one = schema.of(name)
-        if one.default is not REQUIRED and (value is one.default or bool(value == one.default)):
+        if one.default is not REQUIRED and _is_same(name, value, one.default):
             continue
         by_content = isinstance(one.kind, Anything) or (callable(value) and not isinstance(value, Enum))
         found[name] = _digested(name, value) if by_content else one.to_plain(value)
     return found
+
+
+def _is_same(name: str, value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    try:
+        equal = value == default
+    except Exception:  # shapes that do not fit, lists of arrays
+        equal = None
+    # Arrays answer with arrays.
+    return bool(equal) if isinstance(equal, bool | np.bool_) else _digested(name, value) == _digested(name, default)
 
 
 def _digested(name: str, value: Any) -> Any:

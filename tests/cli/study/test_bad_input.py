@@ -73,7 +73,7 @@ STUDIES = [
     ("an unknown model", lambda p: ["study", "run", "GNC"], "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("an unknown set", lambda p: go(p, "--dataset", "koraa"), "--dataset koraa: expected the name of a data set; did you mean cora? Your own files: --edges"),
     ("an unknown setting", lambda p: go(p, "--setting", "detph=3"), f"--setting detph: {TAKES}"),
-    ("a setting that none of the models has", lambda p: [*go(p, "--setting", "detph=3"), "SGC"], "--setting detph: expected a setting of GCN, SGC; did you mean depth?"),
+    ("a setting that none of the models has", lambda p: [*go(p, "--setting", "detph=3"), "SGC"], "--setting detph: expected a setting of one of the models: GCN takes hidden, depth, dropout, bias, batch_norm; SGC takes depth, bias, weights; did you mean depth?"),
     ("a setting without values", lambda p: go(p, "--setting", "dropout"), "--setting dropout: write --setting NAME=VALUE"),
     ("words in the place of numbers", lambda p: go(p, "--dropout", "much,little"), "--setting dropout=much: expected a number in [0, 1)"),
     ("half a layer", lambda p: go(p, "--depth", "2.5"), "--setting depth=2.5: expected a whole number from 1 to 10000; to solve the problem exactly take PPNP, or --lower-level exact"),

@@ -37,4 +37,4 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
         assert program == "unspool", line
         ask(*short(words))
     assert (tmp_path / "out" / "pictures" / "leaders.png").is_file()
-    assert {path.name for path in (tmp_path / "out" / "study" / "best1").iterdir()} == {"seed0", "seed1"}
+    assert {path.name for path in (tmp_path / "out" / "study.db.models" / "best1").iterdir()} == {"seed0", "seed1"}

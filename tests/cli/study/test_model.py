@@ -4,7 +4,6 @@ import json
 import shlex
 
 import pytest
-import torch
 
 import unspool as us
 from cli.people import ask, own, refuse, write_people
@@ -122,18 +121,47 @@ class Calm(us.models.Model):
 """
 
 
-def test_the_best_are_kept_on_request(tmp_path, monkeypatch):
+BENT = """
+from dataclasses import dataclass
+from typing import Any
+
+import unspool as us
+
+
+@dataclass(frozen=True, eq=False)
+class Bent(us.SmoothTerm):
+    weight: Any
+    delta: float
+
+    def value(self, h, given):
+        return ((h - given.x).square() + self.delta**2).sqrt().sum((-2, -1)) * given[self.weight]
+
+    def gradient(self, h, given):
+        d = h - given.x
+        return d / (d.square() + self.delta**2).sqrt() * given[self.weight]
+
+    def lipschitz(self, given):
+        return given[self.weight] / self.delta
+
+
+class Tempered(us.models.Model):
+    delta: float = us.setting(0.5, "where it bends", above=0)
+
+    def build(self):
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        self.propagation = us.unroll(Bent(0.5, self.delta) + us.Smoothness(0.5), us.GradientDescent(), 2)
+"""
+
+
+def test_every_trial_of_a_model_with_its_own_term_has_its_network_and_a_study_grows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    small = ["--dataset", "contextual_sbm", "--seeds", "2", "--epochs", "6", "--out", "s.db"]
-    lines = ask("study", "run", "GCN", "--dropout", "0.1,0.8", *small, "--keep", "1", "--json").splitlines()
-    kept = [json.loads(line) for line in lines if '"kept"' in line]
-    best = next(json.loads(line) for line in lines if '"summary"' in line)["best"]
-    assert len(kept) == 2
-    for event in kept:
-        model = us.load(event["folder"])
-        assert model.card["trial"]["settings"]["dropout"] == best["settings"]["dropout"]
-        assert torch.isfinite(next(model.parameters())).all()
-    ask("predict", "s/best1", "--out", "p.csv")
+    (tmp_path / "bent_net.py").write_text(BENT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    small = ["--dataset", "contextual_sbm", "--seeds", "2", "--epochs", "3", "--jobs", "1", "--out", "s.db"]
+    assert "already" not in ask("study", "run", "bent_net:Tempered", "--setting", "delta=0.2", *small)
+    assert "2 of them there already" in ask("study", "run", "bent_net:Tempered", "--setting", "delta=0.1,0.2", *small)
+    for number in (1, 2, 3, 4):
+        ask("study", "model", "s.db", number, "--model", "bent_net:Tempered", "--out", f"m{number}")
 
 
 def test_unfinished_trials_have_no_network(tmp_path, monkeypatch):
@@ -142,3 +170,30 @@ def test_unfinished_trials_have_no_network(tmp_path, monkeypatch):
         store.add([us.train.Trial(us.models.SGC)], us.train.DataRecord("contextual_sbm", "5e1f"))
     assert "has no trained network: it is waiting" in refuse("study", "model", "s.db", "1", "--out", "m")
     assert "has no trial 7" in refuse("study", "model", "s.db", "7", "--out", "m")
+
+
+def test_a_trial_that_diverged_offers_no_network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ["--dataset", "contextual_sbm", "--seeds", "1", "--epochs", "9", "--jobs", "1", "--out", "s.db"]
+    said = ask("study", "run", "UGDGNN", "--lr", "1e30", *small, "--keep", "1")
+    assert "study model" not in said
+    assert "trial 1 diverged, so it has no network" in said
+    assert "study model" not in ask("study", "show", "s.db", "1")
+    assert json.loads(ask("study", "show", "s.db", "1", "--json"))["command"] is None
+    said = refuse("study", "model", "s.db", "1", "--out", "m")
+    assert "trial 1 of s.db has no trained network: its losses became infinite" in said
+
+
+def test_the_commands_that_are_printed_name_a_function_that_gave_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calm_data.py").write_text(
+        "import unspool as us\n\n\ndef tiny():\n    return us.datasets.contextual_sbm(nodes=60, classes=2, seed=0)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    small = ["--dataset", "calm_data:tiny", "--split", "random:0.5/0.25/0.25", "--seeds", "1", "--epochs", "3"]
+    said = ask("study", "run", "SGC", *small, "--jobs", "1", "--out", "s.db")
+    lines = [line.strip() for line in said.splitlines()]
+    (command,) = [line for line in lines if line.startswith("unspool study model")]
+    assert command in ask("study", "show", "s.db", "1").replace("out/trial1", "out/best")
+    said = ask(*shlex.split(command)[1:])
+    ask(*shlex.split(next(line for line in said.splitlines() if "unspool predict" in line))[1:])

@@ -166,7 +166,7 @@ def test_every_loss_on_files_of_ones_own(tmp_path, kind):
     assert "settings that are not given come from the preset default" in ask(*small, *own(people, *more), "--keep", "1")
     assert {row.data.score for row in rows(out)} == {score}
     for row in rows(out):
-        card = us.load(out.with_suffix("") / "best1" / f"seed{row.trial['seed']}").card
+        card = us.load(out.with_name("study.db.models") / "best1" / f"seed{row.trial['seed']}").card
         assert (card["key"], card["task"]["score"]) == (row.key, score)
         assert card["task"]["kind"] == row.data.kind == kind.removeprefix("two ")
         assert card["metrics"]["test_score"] == pytest.approx(row.result.test_score, abs=1e-6)

@@ -3,7 +3,7 @@
 import pytest
 
 import unspool as us
-from cli.people import ask
+from cli.people import ask, refuse
 from cli.study.small import rows
 from unspool.cli.data_options import DataOptions
 from unspool.cli.study.space_options import SpaceOptions
@@ -119,3 +119,16 @@ def test_each_preset_is_a_setting_of_its_own():
         .trials("citeseer")
     )
     assert [one.preset for one in found] == ["paper", "official", "default"]
+
+
+def test_a_setting_that_no_model_has_is_told_with_all_there_are_and_what_is_near():
+    said = refuse("study", "run", "GCN", "APPNP", "--setting", "teleprot=0.1")
+    assert "GCN takes hidden, depth" in said
+    assert "APPNP takes hidden, depth, teleport" in said
+    assert "did you mean teleport?" in said
+
+
+def test_a_range_among_settings_is_sent_to_its_option():
+    assert "a range is --range dropout=0.1:0.5, with --random N" in refuse(
+        "study", "run", "GCN", "--setting", "dropout=0.1:0.5", "--random", "3"
+    )

@@ -1,6 +1,9 @@
 """Kinds of values: what fits is kept, stored, typed and shown; what does not is refused, and nothing else is ever raised."""
 
+import collections
 import contextlib
+import dataclasses
+import enum
 import json
 import math
 
@@ -24,6 +27,7 @@ from unspool.settings.kinds import (
     kind_named,
     kind_of,
 )
+from unspool.settings.schema import schema_of
 from unspool.train.config import Decay, OptimiserKind
 
 DECLARED = dict(settings())
@@ -222,6 +226,83 @@ def test_a_decay_by_groups_is_shown_without_the_groups_that_have_none():
             assert configs[0].decay_of(group) == configs[1].decay_of(group)
 
 
+def test_enums_that_files_cannot_tell_apart_are_refused():
+    case = enum.Enum("Case", {"relu": 1, "RELU": 2})
+    hyphen = enum.Enum("Hyphen", {"a-b": 1, "a_b": 2})
+    for kind, word in ((case, "relu"), (hyphen, "a_b")):
+        with pytest.raises(TypeError, match=f"{kind.__name__} has more than one member that is written {word}"):
+            kind_named(kind)
+    alias = enum.Enum("Alias", {"relu": 1, "RELU": 1})  # one member with two names
+    assert EnumMember(alias).parse("ReLU") is alias.relu
+    single = enum.Enum("Single", {"A-B": 1})
+    assert EnumMember(single).from_plain(EnumMember(single).to_plain(single(1))) is single(1)
+
+
+@pytest.mark.parametrize("default", [1, 3, 0])
+def test_flags_are_no_choices(default):
+    flags = enum.Flag("Flags", {"A": 1, "B": 2})
+    with pytest.raises(TypeError, match=r"^Flags is a Flag, whose members can be combined.*: make it an Enum$"):
+        us.setting(flags(default), "some of them")
+
+    class Plain(torch.nn.Module):
+        def __init__(self, in_features, out_features, flags=flags(default)):  # noqa: B008
+            super().__init__()
+
+    assert isinstance(schema_of(Plain)["flags"].kind, Anything)
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "kept"),
+    [
+        ((1, 2), (3, (4,)), (3, (4,))),
+        ((1, 2), [3, [4]], (3, (4,))),
+        (None, (3, (4,)), [3, [4]]),
+        ([1], [3, (4,)], [3, [4]]),
+    ],
+)
+def test_sequences_of_which_nothing_is_known_come_back_as_they_were(default, given, kept):
+    one = us.setting(default, "whatever", of=object)
+    assert same(one.accept(given), kept)
+    assert same(one.from_plain(json.loads(json.dumps(one.to_plain(one.accept(given))))), kept)
+
+
+def test_sequences_of_another_class_are_not_stored():
+    with pytest.raises(Mismatch):
+        Anything().to_plain(collections.namedtuple("Pair", "a b")(1, 2))
+
+
+@dataclasses.dataclass(frozen=True)
+class Shaped:
+    sizes: tuple[int, ...]
+    ends: list[float] = dataclasses.field(default_factory=list)
+    pair: object = (1, 2)
+    area: int = dataclasses.field(init=False, default=0)
+
+    def __post_init__(self):
+        object.__setattr__(self, "area", math.prod(self.sizes))
+
+
+def test_objects_come_back_with_tuples_and_with_what_follows_from_their_fields():
+    kind, value = Instance((Shaped,)), Shaped((2, 3), [0.5], (4, (5,)))
+    again = kind.from_plain(json.loads(json.dumps(kind.to_plain(value))))
+    assert again == value
+    assert again.area == 6
+    assert kind.names == ("shaped(sizes=...; ends=...; pair=...)",)
+    assert "area" not in kind.shown(value)
+
+
+@pytest.mark.parametrize("value", [Shaped((torch.ones(2),)), Shaped((), pair=[1, 2]), Shaped((), pair={"a": 1}), Shaped([2], pair=Side.left)])  # fmt: skip
+def test_objects_that_could_not_be_made_again_are_not_stored(value):
+    with pytest.raises(Mismatch):
+        Instance((Shaped,)).to_plain(value)
+
+
+def test_a_field_called_type_is_refused():
+    kind = dataclasses.make_dataclass("Typed", [("type", str)])
+    with pytest.raises(TypeError, match=r"^Typed has a field called type, .*; rename the field$"):
+        us.setting(kind("a"), "an object", of=kind)
+
+
 def test_an_optimiser_of_ones_own_is_known_to_files_by_name_only():
     from functools import partial
 
@@ -265,7 +346,7 @@ def test_the_kind_that_a_type_tells(given, kind):
     assert kind_named(given) == kind
 
 
-@pytest.mark.parametrize("given", [dict, list, [int, float], (Box, int), 3, None, torch.Tensor])
+@pytest.mark.parametrize("given", [dict, list, [int, float], (Box, int), Box(), 3, None, torch.Tensor])
 def test_types_that_tell_no_kind_are_named(given):
     with pytest.raises(TypeError, match="a setting is a number, a truth value, text, a choice, a list or a dataclass"):
         kind_named(given)
@@ -284,13 +365,13 @@ def test_a_kind_of_ones_own():
             return self.accept(int(text))
 
     class Pairs(us.models.Model):
-        count: int = us.setting(2, "how many", of=Even())
+        pairs: int = us.setting(2, "how many", of=Even())
 
         def build(self):
-            self.propagation = us.unroll(us.Fidelity(1.0), us.GradientDescent(step=0.5), self.count)
+            self.propagation = us.unroll(us.Fidelity(1.0), us.GradientDescent(step=0.5), self.pairs)
 
-    assert Pairs(3, 3, count=4).count == 4
-    assert Pairs.schema["count"].from_plain(Pairs.schema["count"].to_plain(6)) == 6
+    assert Pairs(3, 3, pairs=4).pairs == 4
+    assert Pairs.schema["pairs"].from_plain(Pairs.schema["pairs"].to_plain(6)) == 6
     with pytest.raises(us.InputError) as caught:
-        Pairs(3, 3, count=3)
-    assert (caught.value.argument, caught.value.value, caught.value.expected) == ("count", 3, "an even number")
+        Pairs(3, 3, pairs=3)
+    assert (caught.value.argument, caught.value.value, caught.value.expected) == ("pairs", 3, "an even number")

@@ -459,3 +459,17 @@ def test_what_makes_no_sense_is_one_sentence(wrong, error, sentence):
     with pytest.raises(error, match=sentence) as caught:
         wrong()
     assert "\n" not in str(caught.value)
+
+
+class Impatient(nn.Module):
+    """A plain module with an argument that training has, too."""
+
+    def __init__(self, in_features, out_features, patience=3):
+        super().__init__()
+
+
+def test_a_name_that_a_plain_module_and_training_have_is_refused():
+    for make in (lambda: grid(Impatient, patience=[5, 7]), lambda: spaces.random(Impatient, count=2, patience=[5, 7])):
+        with pytest.raises(InputError, match="an argument of Impatient and of training; rename that of the model"):
+            make()
+    assert len(grid(Impatient, seed=0, epochs=3)) == 1  # it keeps its default

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from unspool.cli.commands.options import FILE, PLACE, data_options, json_option, model_option
+from unspool.cli.commands.options import FILE, PLACE, changed_code_option, data_options, json_option, model_option
 from unspool.cli.number_types import Whole
 
 
@@ -16,6 +16,7 @@ from unspool.cli.number_types import Whole
 @click.option("--node", required=True, help="The node: its name, or its number from 0.")
 @data_options
 @model_option
+@changed_code_option
 @click.option("--target", help="The class to explain, by name or number; the predicted one when omitted.")
 @click.option("--against", help="Explain the lead over another class: runner-up, a name or a number.")
 @click.option("--top", default=10, show_default=True, type=Whole(1, 1000), help="How many neighbours and features.")

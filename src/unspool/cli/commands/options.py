@@ -95,6 +95,14 @@ def model_option(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def changed_code_option(command: Command) -> Command:
+    """Add the option that takes a class whose code is another one than when the model was trained."""
+    return click.option(
+        "--changed-code", is_flag=True,
+        help="Take the class as it is now, although its code has changed since the model was trained.",
+    )(command)  # fmt: skip
+
+
 def json_option(command: Command) -> Command:
     """Add ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)

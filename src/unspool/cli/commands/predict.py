@@ -7,13 +7,22 @@ from typing import Any
 
 import click
 
-from unspool.cli.commands.options import FILE, PLACE, data_options, device_option, json_option, model_option
+from unspool.cli.commands.options import (
+    FILE,
+    PLACE,
+    changed_code_option,
+    data_options,
+    device_option,
+    json_option,
+    model_option,
+)
 
 
 @click.command()
 @click.argument("checkpoint", type=PLACE, metavar="FOLDER")
 @data_options
 @model_option
+@changed_code_option
 @click.option("--out", default="out/predictions.csv", show_default=True, type=FILE, help=".csv, .tsv or .parquet.")
 @click.option(
     "--only", type=click.Choice(["all", "unlabelled", "test"]), default="all", show_default=True, help="Which nodes."
@@ -21,7 +30,14 @@ from unspool.cli.commands.options import FILE, PLACE, data_options, device_optio
 @device_option
 @json_option
 def predict(
-    checkpoint: Path, model: str | None, out: Path, only: str, device: str | None, as_json: bool, **options: Any
+    checkpoint: Path,
+    model: str | None,
+    changed_code: bool,
+    out: Path,
+    only: str,
+    device: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Predict the classes (or numbers) of nodes with a trained model.
 
@@ -35,4 +51,4 @@ def predict(
     from unspool.cli.predict import run
     from unspool.device import device_for
 
-    run(checkpoint, DataOptions.taken_from(options), model, out, only, device_for(device), as_json)
+    run(checkpoint, DataOptions.taken_from(options), model, changed_code, out, only, device_for(device), as_json)

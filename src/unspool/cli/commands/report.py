@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from unspool.cli.commands.options import FILE, PLACE, model_option
+from unspool.cli.commands.options import FILE, PLACE, changed_code_option, model_option
 from unspool.cli.number_types import Whole
 
 
@@ -22,8 +22,15 @@ from unspool.cli.number_types import Whole
     help="Random cases for each statement of the paper that the page tests again.",
 )  # fmt: skip
 @model_option
+@changed_code_option
 def report(
-    folder: Path, out: Path | None, markdown: Path | None, latex: Path | None, trials: int, model: str | None
+    folder: Path,
+    out: Path | None,
+    markdown: Path | None,
+    latex: Path | None,
+    trials: int,
+    model: str | None,
+    changed_code: bool,
 ) -> None:
     """Write results as one HTML page that works offline.
 
@@ -38,4 +45,4 @@ def report(
     """
     from unspool.cli.report import run
 
-    run(folder, out, markdown, latex, trials, model)
+    run(folder, out, markdown, latex, trials, model, changed_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch import nn
 from unspool.cli.card import what_is_wrong
 from unspool.cli.data_options import DataOptions
 from unspool.cli.paths import check_folder
-from unspool.cli.study.open_study import console_for, find_row
+from unspool.cli.study.open_study import console_for, data_words, find_row, is_diverged
 from unspool.cli.study.screen import echo
 from unspool.cli.train_options import loader_of, optional_model
 from unspool.cli.training_data import check_there, files_of
@@ -35,6 +36,10 @@ def run(
             else "run the study again to train it"
         )
         raise ValueError(f"trial {row.number} of {file} has no trained network: it is {row.status.value}; {way}")
+    if is_diverged(row):
+        raise ValueError(
+            f"trial {row.number} of {file} has no trained network: its losses became infinite; choose one with a lower learning rate"
+        )
     data.check()
     check_device(device_for(device))
     check_folder(out)
@@ -45,8 +50,8 @@ def run(
         return
     console = console_for()
     console.print(f"trial {row.number} was trained again with the same result; its network is in {out}", markup=False)
-    told = "" if model is None else f" --model {model}"
-    console.print(f"  unspool predict {out}{told}", markup=False)
+    words = ["unspool", "predict", str(out), *([] if model is None else ["--model", model]), *data_words(row)]
+    console.print(f"  {shlex.join(words)}", markup=False)
 
 
 def hand_over(

@@ -13,8 +13,10 @@ from rich.table import Table as Printed
 
 from unspool import study
 from unspool.cli.terminal import Terminal
+from unspool.datasets.registry import is_registered
 from unspool.models import registry
 from unspool.study import Access, Row, Status, Store
+from unspool.train import Ending
 
 #: So wide are lists where no terminal says how wide it is.
 WIDE = 160
@@ -106,6 +108,8 @@ def named(table: study.TrialTable, option: str, text: str) -> dict[str, Any]:
             raise ValueError(f"{option} {part}: no setting is called {name!r}; there are {', '.join(table.columns)}")
         known = list(dict.fromkeys(record[name] for record in records))
         fits = [one for one in known if _fits(one, value)]
+        if not fits and name == "model" and value.lower() in {one.lower() for one in registry.registered()}:
+            fits = [one for one in known if one == registry.name_of(registry.find_model(value))]
         if not fits:
             told = ", ".join(str(one) for one in known[:20])
             raise ValueError(f"{option} {part}: no finished trial has {name} {value}; the values are {told}")
@@ -130,16 +134,16 @@ def next_steps(file: Path, table: study.TrialTable) -> list[str]:
     kinds = [best.model for best in table.best_each("model")]
     steps = [f"best {name} --each model" if len(kinds) > 1 else f"best {name}"]
     ended = [row.number for row in table.rows if row.result is not None]
-    steps += [f"show {name} {ended[0]}", _hand_over(table, file)] if ended else []
+    steps += [f"show {name} {ended[0]}", *_hand_over(table, file)] if ended else []
     steps += [f"compare {name} {kinds[0]} {kinds[1]}"] if len(set(kinds)) > 1 else []
     steps += [f"importance {name}", f"plot {name}"] if len(table.groups()) > 1 else []
     return [f"  unspool study {step}" for step in steps]
 
 
-def _hand_over(table: study.TrialTable, file: Path) -> str:
-    best = table.leaders(1)[0].numbers[0]
-    row = next(row for row in table.rows if row.number == best)
-    return model_command(file, row, "out/best").removeprefix("unspool study ")
+def _hand_over(table: study.TrialTable, file: Path) -> list[str]:
+    best = table.leaders(1)[0].numbers
+    row = next((row for row in table.rows if row.number in best and not is_diverged(row)), None)
+    return [] if row is None else [model_command(file, row, "out/best").removeprefix("unspool study ")]
 
 
 def model_command(file: Path, row: Row, out: str) -> str:
@@ -148,7 +152,21 @@ def model_command(file: Path, row: Row, out: str) -> str:
     name = str(row.trial["model"])
     if name not in registry.shipped() and name not in {entry.value for entry in registry.registered().values()}:
         words += ["--model", name]
-    return shlex.join([*words, "--out", out])
+    return shlex.join([*words, *data_words(row), "--out", out])
+
+
+def data_words(row: Row) -> list[str]:
+    """The options that name the data of a trial, where a file must not: a function of the user's, with its split."""
+    source = {} if row.data.source is None else row.data.source
+    name = str(source.get("dataset", ""))
+    if ":" not in name or is_registered(name):
+        return []
+    return ["--dataset", name, *(["--split", str(source["split"])] if source.get("split") else [])]
+
+
+def is_diverged(row: Row) -> bool:
+    """Whether a trial has ended without a network."""
+    return row.result is not None and row.result.ending is Ending.DIVERGED
 
 
 def print_failures(rows: Sequence[Row], console: Console) -> None:

@@ -18,7 +18,7 @@ from unspool.cli.data_notes import column_lines
 from unspool.cli.data_options import DataOptions
 from unspool.cli.paths import check_folder
 from unspool.cli.study.best import group_record, print_leaders
-from unspool.cli.study.model import hand_over
+from unspool.cli.study.keep import check_before, keep
 from unspool.cli.study.open_study import console_for, next_steps, print_failures
 from unspool.cli.study.screen import StudyScreen, echo, span, teller
 from unspool.cli.study.space_options import SpaceOptions
@@ -80,6 +80,8 @@ def run(how: SpaceOptions, data: DataOptions, options: StudyOptions) -> None:
         trials = [replace(trial, normalise_rows=how.normalise_rows) for trial in trials]
     check_trials(trials)
     check_folder(options.out.parent)
+    if options.keep:
+        check_before(options.out)
     with Store(options.out) as store:
         if options.retry_failed:
             store.retry_failed()
@@ -127,17 +129,9 @@ def _train(store: Store, work: Work, options: StudyOptions, console: Console) ->
 def _keep(rows: Sequence[Row], work: Work, options: StudyOptions, console: Console) -> None:
     """Write the networks of the best settings beside the file."""
     table = study.TrialTable.of(rows)
-    if not options.keep or not len(table):
-        return
-    by_number, trials = {row.number: row for row in rows}, dict(zip(work.keys, work.trials, strict=True))
-    for place, best in enumerate(table.leaders(options.keep), 1):
-        for number in best.numbers:
-            folder = options.out.with_suffix("") / f"best{place}" / f"seed{by_number[number].trial['seed']}"
-            hand_over(by_number[number], work.loader, folder, trials[by_number[number].key])
-            if options.as_json:
-                echo({"event": "kept", "number": number, "folder": str(folder)})
-            else:
-                console.print(f"kept trial {number} in {folder}", markup=False)
+    if options.keep and len(table):
+        trials = dict(zip(work.keys, work.trials, strict=True))
+        keep(options.out, table.leaders(options.keep), rows, work.loader, trials, options.as_json, console)
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from unspool.cli.study.open_study import columns, console_for, find_row, model_command
+from unspool.cli.study.open_study import columns, console_for, find_row, is_diverged, model_command
 from unspool.cli.study.screen import echo
 from unspool.study import Row, Status
 
@@ -17,7 +17,8 @@ from unspool.study import Row, Status
 def show(file: Path, wanted: str, as_json: bool) -> None:
     """Print one trial, and the command that hands over its network."""
     row = find_row(file, wanted)
-    command = model_command(file, row, f"out/trial{row.number}") if row.status is Status.DONE else None
+    has_network = row.status is Status.DONE and not is_diverged(row)
+    command = model_command(file, row, f"out/trial{row.number}") if has_network else None
     if as_json:
         result = None if row.result is None else asdict(row.result) | {"ending": row.result.ending.name.lower()}
         echo({

@@ -13,7 +13,7 @@ from unspool.cli.commands.options import CONFIG, SHORT
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import option
 from unspool.cli.train_options import USUAL, model_named, preset_named, split_pair, take_texts
-from unspool.errors import InputError
+from unspool.errors import UNSHOWN, InputError
 from unspool.reproduce import paper_grid
 from unspool.settings import Setting, schema_of
 from unspool.settings.kinds import Nullable, Real, Whole
@@ -89,7 +89,19 @@ class SpaceOptions:
                     f"--setting {pair}: {name} is given twice; give all its values in one list, {_list(name)}"
                 )
             one = _setting(name, kinds)
-            found[name] = [one.parse(part.strip()) for part in text.split(",")]
+            try:
+                found[name] = [one.parse(part.strip()) for part in text.split(",")]
+            except InputError as problem:
+                kind = one.kind.inner if isinstance(one.kind, Nullable) else one.kind
+                if problem.hint is None and isinstance(kind, Real | Whole) and (":" in text or ".." in text):
+                    raise InputError(
+                        name,
+                        text,
+                        problem.expected,
+                        f"a range is --range {name}={text}, with --random N",
+                        owner=problem.owner,
+                    ) from None
+                raise
         return found
 
     def _ranges(self, kinds: list[type[nn.Module]], said: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,13 +150,12 @@ def _setting(name: str, kinds: list[type[nn.Module]]) -> Setting:
     for kind in kinds:
         if schema_of(kind).takes(name):
             return schema_of(kind).of(name)
-    try:
+    if len(kinds) == 1:
         return schema_of(kinds[0]).of(name)
-    except InputError as problem:
-        if len(kinds) == 1:
-            raise
-        names = ", ".join(kind.__name__ for kind in kinds)
-        raise InputError(name, problem.value, f"a setting of {names}", problem.hint, owner=problem.owner) from None
+    each = "; ".join(f"{kind.__name__} takes {', '.join(schema_of(kind)) or 'none'}" for kind in kinds)
+    hints = (schema_of(kind).hint(name) for kind in kinds)
+    meant = next((hint for hint in hints if hint is not None), None)
+    raise InputError(name, UNSHOWN, f"a setting of one of the models: {each}", meant, owner=kinds[0].__name__)
 
 
 def range_of(pair: str, text: str) -> Any:

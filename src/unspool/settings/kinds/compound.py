@@ -53,9 +53,19 @@ class Listed(Kind):
 
 @dataclass(frozen=True)
 class Instance(Kind):
-    """An object of one of some dataclasses whose fields are plain values: ``Checkpointed(every=5)``."""
+    """An object of one of some dataclasses whose fields are plain values: ``Checkpointed(every=5)``.
+
+    It is known by the arguments that make it: a field that the constructor does not take (``init=False``) follows from them.
+    """
 
     types: tuple[type, ...]
+
+    def __post_init__(self) -> None:
+        for one in self.types:
+            if any(f.name == "type" for f in dataclasses.fields(one)):
+                raise TypeError(
+                    f"{one.__name__} has a field called type, which files use for the name of the class; rename the field"
+                )
 
     @property
     def expected(self) -> str:
@@ -65,7 +75,7 @@ class Instance(Kind):
     @property
     def names(self) -> tuple[str, ...]:
         """The classes as they are typed, with their fields."""
-        fields = ("; ".join(f"{f.name}=..." for f in dataclasses.fields(one)) for one in self.types)
+        fields = ("; ".join(f"{f.name}=..." for f in _arguments(one)) for one in self.types)
         return tuple(
             one.__name__.lower() + (f"({held})" if held else "") for one, held in zip(self.types, fields, strict=True)
         )
@@ -89,8 +99,13 @@ class Instance(Kind):
             raise Mismatch from None
 
     def to_plain(self, value: Any) -> dict[str, Any]:
-        """The name of its class, and its fields."""
-        return {"type": type(value).__name__} | {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        """The name of its class, and its fields, if the object can be made again from them."""
+        held = {f.name: getattr(value, f.name) for f in _arguments(type(value))}
+        plain = {"type": type(value).__name__} | {name: Anything().to_plain(one) for name, one in held.items()}
+        again = self.from_plain(plain)
+        if any(repr(getattr(again, name)) != repr(unwrapped(one)) for name, one in held.items()):
+            raise Mismatch
+        return plain
 
     def from_plain(self, plain: Any) -> Any:
         """Back: only the classes of the setting are made, whatever a file says."""
@@ -99,14 +114,18 @@ class Instance(Kind):
         kind = next((one for one in self.types if one.__name__ == plain.get("type")), None)
         if kind is None:
             raise Mismatch
+        tuples = {f.name for f in _arguments(kind) if _is_tuple(f)}
+        given = {
+            name: _as_tuples(value) if name in tuples else value for name, value in plain.items() if name != "type"
+        }
         try:
-            return kind(**{name: value for name, value in plain.items() if name != "type"})
+            return kind(**given)
         except (TypeError, ValueError):
             raise Mismatch from None
 
     def shown(self, value: Any) -> str:
         """As it would be typed."""
-        held = "; ".join(f"{f.name}={getattr(value, f.name)}" for f in dataclasses.fields(value))
+        held = "; ".join(f"{f.name}={getattr(value, f.name)}" for f in _arguments(type(value)))
         return type(value).__name__.lower() + (f"({held})" if held else "")
 
 
@@ -144,7 +163,12 @@ class Nullable(Kind):
 
 @dataclass(frozen=True)
 class Anything(Kind):
-    """Whatever a constructor takes that says nothing about it; only plain values can be stored and typed."""
+    """Whatever a constructor takes that says nothing about it; only plain values can be stored and typed.
+
+    Files know lists alone, so a setting has one sort of sequence: tuples where its default is one, lists otherwise.
+    """
+
+    tuples: bool = False
 
     @property
     def expected(self) -> str:
@@ -152,8 +176,8 @@ class Anything(Kind):
         return "any value"
 
     def accept(self, value: Any) -> Any:
-        """As it is."""
-        return value
+        """As it is, but for the sort of its sequences."""
+        return _as_tuples(value) if self.tuples else _as_lists(value)
 
     def parse(self, text: str) -> Any:
         """A number or a truth value where it reads as one, otherwise text."""
@@ -167,7 +191,7 @@ class Anything(Kind):
     def to_plain(self, value: Any) -> Any:
         """As it is, if JSON can hold it."""
         value = unwrapped(value)
-        if isinstance(value, list | tuple):
+        if type(value) in (list, tuple):  # one of another class would come back without it
             return [self.to_plain(one) for one in value]
         if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
             return value
@@ -179,6 +203,25 @@ class Anything(Kind):
             return str(self.to_plain(value))
         except Mismatch:
             return type(value).__name__
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(_as_tuples(one) for one in value) if type(value) in (list, tuple) else value
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(one) for one in value] if type(value) in (list, tuple) else value
+
+
+def _arguments(kind: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a dataclass that its constructor takes."""
+    return [f for f in dataclasses.fields(kind) if f.init]
+
+
+def _is_tuple(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field holds tuples, as its default or its annotation says, which may be text."""
+    said = field.type if isinstance(field.type, str) else str(getattr(field.type, "__name__", field.type))
+    return isinstance(field.default, tuple) or said.removeprefix("typing.").lower().startswith("tuple")
 
 
 def _number(text: str) -> float:

@@ -46,6 +46,6 @@ def kind_named(given: Any) -> Kind:
     if isinstance(given, type) and issubclass(given, Enum):
         return EnumMember(given)
     classes: Any = given if isinstance(given, tuple) else (given,)
-    if all(dataclasses.is_dataclass(one) for one in classes):
+    if all(isinstance(one, type) and dataclasses.is_dataclass(one) for one in classes):
         return Instance(classes)
     raise TypeError(f"{given!r}: a setting is a number, a truth value, text, a choice, a list or a dataclass")

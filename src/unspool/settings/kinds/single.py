@@ -7,6 +7,7 @@ import numbers
 import operator
 from dataclasses import dataclass
 from enum import Enum
+from enum import Flag as Combination
 from typing import Any
 
 from unspool.settings.kinds.kind import Kind, Mismatch
@@ -134,6 +135,18 @@ class EnumMember(Kind):
 
     enum: type[Enum]
 
+    def __post_init__(self) -> None:
+        if issubclass(self.enum, Combination):
+            raise TypeError(
+                f"{self.enum.__name__} is a Flag, whose members can be combined, and a setting is one of some choices: make it an Enum"
+            )
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice:
+            raise TypeError(
+                f"{self.enum.__name__} has more than one member that is written {twice[0]} in files and on command lines, where capitals "
+                "and hyphens do not count; rename one of them"
+            )
+
     @property
     def expected(self) -> str:
         """What fits, in words."""
@@ -142,7 +155,7 @@ class EnumMember(Kind):
     @property
     def names(self) -> tuple[str, ...]:
         """The choices as they are typed."""
-        return tuple(one.name.lower() for one in self.enum)
+        return tuple(_typed(one.name) for one in self.enum)
 
     def accept(self, value: Any) -> Enum:
         """A member itself: names are for files and command lines."""
@@ -153,14 +166,13 @@ class EnumMember(Kind):
     def parse(self, text: str) -> Enum:
         """By its name, in any case."""
         known = dict(zip(self.names, self.enum, strict=True))
-        typed = text.lower().replace("-", "_")
-        if typed not in known:
+        if _typed(text) not in known:
             raise Mismatch
-        return known[typed]
+        return known[_typed(text)]
 
     def to_plain(self, value: Any) -> str:
         """Its name in small letters."""
-        return value.name.lower()
+        return _typed(value.name)
 
     def from_plain(self, plain: Any) -> Enum:
         """Back from the name."""
@@ -187,6 +199,10 @@ class Text(Kind):
     def parse(self, text: str) -> str:
         """As it is."""
         return text
+
+
+def _typed(name: str) -> str:
+    return name.lower().replace("-", "_")
 
 
 def unwrapped(value: Any) -> Any:

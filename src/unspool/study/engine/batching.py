@@ -233,7 +233,9 @@ class _Writer(pickle.Pickler):
             id(value): ("state", tuple(value.shape), str(value.dtype), value.requires_grad) for value in held.values()
         }
         # The settings of a named model say how it was built; what matters of them is in its parts.
-        self._known |= {id(part.settings): ("settings",) for part in model.modules() if isinstance(part, Model)}
+        self._known |= {
+            id(vars(part)["settings"]): ("settings",) for part in model.modules() if isinstance(part, Model)
+        }
 
     def persistent_id(self, obj: Any) -> Any:
         """A short name for what is not to be written out."""

@@ -10,7 +10,7 @@ from torch import nn
 
 from unspool.errors import UNSHOWN, InputError
 from unspool.settings import REQUIRED, Range, schema_of
-from unspool.settings.ranges import Choice
+from unspool.settings.declaration import samples
 from unspool.train import DEFAULT, Preset, Stop, TrainConfig, Trial
 
 #: Settings as they were given: by name, with nothing from presets yet.
@@ -42,13 +42,23 @@ def check_names(models: tuple[Any, ...], said: Mapping[str, tuple[Any, ...]]) ->
             kind = type(model).__name__
             hint = f"give the class {kind}, not one that is built" if isinstance(model, nn.Module) else "give a class"
             raise TypeError(f"{kind if isinstance(model, nn.Module) else repr(model)} is not a model class; {hint}")
+        taken = [name for name in schema_of(model) if name in said and name in CONFIG]
+        if taken:  # models that declare their settings cannot have one of such a name
+            raise InputError(
+                taken[0],
+                UNSHOWN,
+                f"a name of one thing, and it is an argument of {model.__name__} and of training",
+                "rename that of the model",
+            )
         missing = [s.name for s in schema_of(model).values() if s.default is REQUIRED and s.name not in said]
         if missing:
             raise InputError(missing[0], UNSHOWN, f"a value: {model.__name__} has no default for it")
     for name, values in said.items():
         if not any(takes(model, name) for model in models):
             each = "; ".join(f"{m.__name__} takes {', '.join(schema_of(m)) or 'no settings'}" for m in models)
-            raise InputError(name, UNSHOWN, f"a setting: {each}; training takes {', '.join(CONFIG)}")
+            hints = [schema.hint(name) for schema in (*map(schema_of, models), CONFIG)]
+            meant = next((hint for hint in hints if hint is not None), None)
+            raise InputError(name, UNSHOWN, f"a setting: {each}; training takes {', '.join(CONFIG)}", meant)
         for value in _samples(values):
             _check_value(models, name, value)
 
@@ -68,10 +78,8 @@ def _check_value(models: tuple[type[nn.Module], ...], name: str, value: Any) -> 
 def _samples(values: tuple[Any, ...]) -> Iterable[Any]:
     """The values themselves, and both ends of ranges."""
     for value in values:
-        if isinstance(value, Choice):
-            yield from value.values
-        elif isinstance(value, Range):
-            yield from (value.at(0.0), value.at(1 - 2**-53))
+        if isinstance(value, Range):
+            yield from samples(value)
         else:
             yield value
 

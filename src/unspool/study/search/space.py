@@ -20,10 +20,11 @@ from typing import Any
 
 from torch import nn
 
+from unspool import identity
 from unspool.settings import Range, schema_of
 from unspool.settings.ranges import Choice, unit
 from unspool.study.search.resolve import CONFIG, Settings, check_names, resolve, takes, try_out
-from unspool.train import Preset, Trial, identity
+from unspool.train import Preset, Trial
 from unspool.train.trial import looks
 
 #: More trials than this are a mistake, and would not fit into memory.

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -25,10 +26,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unspool.train.identity.home import foreign, named
-from unspool.train.identity.walk import digest, look
+from unspool.identity.home import foreign, named
+from unspool.identity.walk import digest, look
 
-__all__ = ["NUMERICS", "code_of", "digest", "foreign", "named"]
+__all__ = ["NUMERICS", "code_of", "digest", "foreign", "is_other_code", "named", "own_code"]
 
 #: The version of our own numbers. Raise it by one in the commit after which any trial of ours gives other numbers than before, be it
 #: kernels, models, losses, splits, or the way training goes: results of before are then kept beside those of after, and never taken for them.
@@ -60,6 +61,33 @@ def code_of(things: Mapping[str, Any], build: Callable[[], nn.Module]) -> str:
         one, other = (_built(build, seed) for seed in (0, 1))
         parts.append(look(one, type(one).__qualname__, _drawn(one, other)).digest)
     return f"{NUMERICS}.{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:16]}"
+
+
+def own_code(*kinds: type) -> str | None:
+    """The mark of the user's own code that classes reach, after the version of Python whose instructions it is; None where there is none.
+
+    It outlives changes of ours, and says nothing about how the classes are used: files of trained models are known by it.
+
+    Example:
+        >>> import unspool as us
+        >>> Mine = type("Mine", (nn.Linear,), {"__module__": "my_models"})
+        >>> mark = own_code(Mine)
+        >>> own_code(us.models.GCN), is_other_code(mark, own_code(Mine))
+        (None, False)
+        >>> Mine.gain = 2.0
+        >>> is_other_code(mark, own_code(Mine)), is_other_code("2.7 5e1f", mark)
+        (True, False)
+    """
+    parts = [one.digest for one in (look(kind, kind.__qualname__) for kind in kinds) if one.own]
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:16]
+    return f"{sys.version_info.major}.{sys.version_info.minor} {digest}" if parts else None
+
+
+def is_other_code(one: str | None, other: str | None) -> bool:
+    """Whether two marks of :func:`own_code` are of different code; those of two versions of Python cannot be compared."""
+    if one is None or other is None or one.partition(" ")[0] != other.partition(" ")[0]:
+        return False
+    return one != other
 
 
 class _Unbuilt(Exception):

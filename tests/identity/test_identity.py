@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 import unspool as us
-from unspool import train
-from unspool.train import Trial, TrialLoader, identity
+from unspool import identity, train
+from unspool.train import Trial, TrialLoader
 
 pytestmark = pytest.mark.long
 
@@ -800,6 +800,20 @@ vars(Mine)["gain"].scale = {{}}
 """
     for kind in ("property", "functools.cached_property", "staticmethod", "classmethod")
 }
+#: Functions of the module itself, found by words that are made while the code runs.
+HIDDEN |= {
+    f"a name that is looked up with {text}": f"""
+import inspect
+def act_a(x): return {{}} * x
+def plain(x): return x
+class Mine(nn.Linear):
+    def forward(self, x, graph): return {text}(x)
+"""
+    for text in (
+        "globals()['act_' + chr(97)]", "eval('act_' + chr(97))", "plain.__globals__['act_' + chr(97)]",
+        "inspect.currentframe().f_globals['act_' + chr(97)]",
+    )
+}  # fmt: skip
 #: Values that are more than their entries.
 HIDDEN |= {
     f"{name}, kept as a constant": f"""

@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from unspool.identity.parts import ordered, without_caches
 from unspool.settings import Schema, Setting
-from unspool.train.identity.parts import ordered, without_caches
 
-#: What Python notes down about classes and modules, beside what people write into them.
+#: What Python notes down about classes and modules, beside what people write into them; some of it only once somebody asks: copying
+#: or reducing an object leaves ``__slotnames__`` on its class, a warning leaves ``__warningregistry__`` in its module.
 NOTES = frozenset({
-    "__abstractmethods__", "__builtins__", "__cached__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__",
-    "__file__", "__firstlineno__", "__loader__", "__module__", "__name__", "__orig_bases__", "__package__", "__parameters__",
-    "__path__", "__qualname__", "__signature__", "__spec__", "__static_attributes__", "__weakref__", "_abc_impl",
+    "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__builtins__", "__cached__",
+    "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__file__", "__firstlineno__", "__loader__", "__module__",
+    "__name__", "__orig_bases__", "__package__", "__parameters__", "__path__", "__qualname__", "__signature__", "__slotnames__",
+    "__spec__", "__static_attributes__", "__warningregistry__", "__weakref__", "_abc_impl",
 })  # fmt: skip
 #: How the library of enums keeps its books; what counts of them is taken elsewhere.
 _BOOKS = frozenset(name for name in vars(Flag) if re.fullmatch(r"_[a-z0-9]\w*_", name)) - {"_boundary_"}
@@ -111,12 +113,17 @@ def written(kind: type) -> dict[str, Any]:
     held = {
         name: value.default if isinstance(value, Setting) else value
         for name, value in vars(kind).items()
-        if name not in NOTES and not isinstance(value, Schema)
+        if name not in NOTES and not isinstance(value, Schema) and not _is_asked_for(name, value)
     }
     if not issubclass(kind, Enum):
         return held
     kept = {name: value for name, value in held.items() if name not in kind.__members__}
     return {name: value for name, value in kept.items() if name not in _BOOKS or isinstance(value, _METHODS)}
+
+
+def _is_asked_for(name: str, value: Any) -> bool:
+    """Whether this is the empty record that Python makes when somebody asks for the annotations of a class without any."""
+    return name == "__annotations__" and not value
 
 
 def fields(kind: type) -> list[tuple[str, Any]]:

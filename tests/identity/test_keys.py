@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 import unspool as us
-from unspool.train import DEFAULT, LowerLevel, Monitor, Precision, Stop, TrainConfig, Trial, identity
+from unspool import identity
+from unspool.train import DEFAULT, LowerLevel, Monitor, Precision, Stop, TrainConfig, Trial
 
 #: Keys as they are. Stored results are found by them: whoever changes them raises FORMAT in train/trial.py.
 KEYS = {
@@ -65,7 +66,7 @@ def test_all_keys_are_held():
     assert len(set(KEYS.values())) == len(KEYS)
 
 
-#: What settings are where nothing is said. They are in no key: whoever changes one raises NUMERICS in train/identity.
+#: What settings are where nothing is said. They are in no key: whoever changes one raises NUMERICS in identity.
 DEFAULTS = "1763a7472a8b5b8a"
 #: The same of models that came after those of the paper.
 LATER_DEFAULTS = "ecb6b0ccbd133f8f"

@@ -19,7 +19,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 def foreign(module: Any) -> str | None:
     """What stands for all code of a module that is not the user's: ``unspool``, ``torch``, ``shap 0.49``; None for the user's own.
 
-    Our own code is known by one number (:data:`~unspool.train.identity.NUMERICS`), other packages by name and version.
+    Our own code is known by one number (:data:`~unspool.identity.NUMERICS`), other packages by name and version.
 
     Example:
         >>> foreign("unspool.models.gcn"), foreign("torch.nn"), foreign("__main__")

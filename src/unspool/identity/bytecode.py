@@ -23,6 +23,10 @@ from typing import Any
 _IDLE = frozenset({"NOP", "EXTENDED_ARG", "CACHE", "RESUME", "PRECALL"})
 #: What the body of a class notes down about itself.
 _NOTES = frozenset({"__doc__", "__module__", "__firstlineno__", "__static_attributes__"})
+#: Who calls these may look up names in modules by words that are made while the code runs.
+_BY_NAME = frozenset({"getattr", "vars", "__dict__", "__getattribute__", "import_module", "__import__", "run_module"})
+#: The same for names of the module that the code stands in: what is called, and attributes.
+_EVERY_NAME, _SCOPES = frozenset({"globals", "locals", "eval", "exec"}), frozenset({"__globals__", "f_globals"})
 _KINDS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR  # fmt: skip
 
 
@@ -41,6 +45,18 @@ class Body:
     names: frozenset[str]
     attributes: frozenset[str]
     imports: frozenset[tuple[str, int, tuple[str, ...]]]
+
+    @property
+    def asks_by_name(self) -> bool:
+        """Whether it may look up names in modules by words that are made while it runs."""
+        said = self.names | self.attributes
+        return bool(_BY_NAME & said) or said >= {"sys", "modules"} or self.asks_for_any_global
+
+    @property
+    def asks_for_any_global(self) -> bool:
+        """Whether these may be names of its own module."""
+        # Trap: eval is also what every network has as a method.
+        return bool(_EVERY_NAME & self.names or _SCOPES & self.attributes)
 
 
 @functools.lru_cache(maxsize=4096)

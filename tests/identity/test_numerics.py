@@ -3,8 +3,7 @@
 import pytest
 
 import unspool as us
-from unspool import study
-from unspool.train import identity
+from unspool import identity, study
 
 #: The number that these losses belong to. Do not change one without the other.
 VERSION = 3
@@ -33,5 +32,5 @@ def test_every_model_has_its_number(losses):
 def test_numbers_and_their_version_change_together(losses, model):
     assert identity.NUMERICS == VERSION
     assert losses[model] == pytest.approx(LOSSES[model], rel=1e-3), (
-        "a trial gives other numbers than before: raise NUMERICS in train/identity/__init__.py and VERSION here, and put the new numbers in"
+        "a trial gives other numbers than before: raise NUMERICS in identity/__init__.py and VERSION here, and put the new numbers in"
     )

@@ -27,14 +27,12 @@ from torch import Tensor, nn
 from torch._ops import OpOverload, OpOverloadPacket
 
 from unspool.errors import IncompatibleError
-from unspool.train.identity import contents
-from unspool.train.identity.bytecode import body
-from unspool.train.identity.home import foreign, is_made_elsewhere, is_own
-from unspool.train.identity.parts import cells, module_outside, numbered, ordered, without_caches
+from unspool.identity import contents
+from unspool.identity.bytecode import body
+from unspool.identity.home import foreign, is_made_elsewhere, is_own
+from unspool.identity.parts import cells, module_outside, numbered, ordered, without_caches
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
-#: Who calls these may look up names in modules by words that are made while the code runs.
-_BY_NAME = frozenset({"getattr", "vars", "__dict__", "__getattribute__", "import_module", "__import__", "run_module"})
 
 
 def digest(thing: Any, name: str) -> str:
@@ -195,13 +193,14 @@ class _Walk:
         self.visit_all("cells", zip(function.__code__.co_freevars, cells(function), strict=True))
         self.say("globals", len(read.names))
         self._words.update(*map(contents.words, read.attributes))
-        said = read.names | read.attributes
-        wide = bool(_BY_NAME & said) or said >= {"sys", "modules"}
+        wide = read.asks_by_name
         for name in sorted(read.names):
             if name in scope and name not in contents.NOTES:
                 self._global(name, scope[name], read.attributes, wide)
             else:
                 self.say("built in" if hasattr(builtins, name) else "unknown", name)
+        if read.asks_for_any_global:
+            self._might_mean(scope, read.names, read.attributes)
         for name, level, taken in sorted(read.imports):
             self._import(name, level, scope, read.attributes, wide, taken)
         for word in sorted(read.attributes) if wide else ():
@@ -220,7 +219,7 @@ class _Walk:
     def _might_mean(self, scope: Mapping[str, Any], known: frozenset[str], attributes: frozenset[str]) -> None:
         """All names that some code may look up by a word that it makes while it runs; what cannot be compared is left out there."""
         before, self._perhaps = self._perhaps, True
-        for name in sorted(set(scope) - known - contents.NOTES):
+        for name in sorted(set(scope) - known - contents.NOTES - {"__annotations__"}):
             self._global(name, scope[name], attributes, wide=False)
         self._perhaps = before
 
