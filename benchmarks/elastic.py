@@ -133,7 +133,7 @@ def main() -> None:
         f"{name}: {graph.nodes:,} nodes, {graph.edges:,} edges, {said.features} channels, {said.depth} layers, {said.device}"
     )
     source = torch.empty(2**27, device=said.device)
-    copy = 2 * source.numel() * 4 / seconds_of(lambda: source.clone(), said.device)
+    copy = 2 * source.numel() * 4 / seconds_of(source.clone, said.device)
     rows = graph.operator.forward.col.numel() + 4 * us.graph.edge_list(graph).shape[1]
     gathered = 2 * said.depth * rows * said.features * 4
     times = {title: seconds(run, x, said.rounds) for title, run in runs.items()}

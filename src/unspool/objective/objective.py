@@ -275,8 +275,7 @@ def _hessian_times(term: SmoothTerm, h: Tensor, v: Tensor, given: Given) -> Tens
         slope = term.gradient(at, given)
         if not slope.requires_grad:
             return torch.zeros_like(v)
-        found = torch.autograd.grad(slope, at, v, create_graph=again, allow_unused=True)[0]
-        return torch.zeros_like(v) if found is None else found
+        return torch.autograd.grad(slope, at, v, create_graph=again, allow_unused=True, materialize_grads=True)[0]
 
 
 def _probe(graph: Graph) -> Tensor:

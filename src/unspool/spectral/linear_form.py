@@ -121,13 +121,7 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
     if isinstance(net.adjoint, Polynomial):
         return Hops(_checked(net.hops(where)), net.adjoint.basis or Basis.POWERS, where.scale)
     if isinstance(net.adjoint, Implicit):
-        for term in net.objective.terms:
-            if not isinstance(term, StencilTerm):
-                return Neither(f"{term.name} states no stencil")
-        x = torch.zeros(where.nodes, 1, dtype=torch.float64)
-        problem = Problem(net.objective, Given(x, where, net.values(1)))
-        check_strictly_convex(problem)
-        return Minimiser(net.objective.stencil(problem.given), where.scale)
+        return _read_minimiser(net, where)
     if isinstance(net.adjoint, FixedPoint):
         return Neither("the network goes to the point where its rule stays, which is measured and not read")
     like = where.degree.to(torch.float64)
@@ -147,6 +141,16 @@ def _read_unrolled(net: Unrolled, graph: Graph | None) -> Hops | Minimiser | Nei
             "this network starts at a tensor of its own, so two polynomials describe it and no single response"
         )
     return Hops(_checked(parts["x"]), tried.basis, where.scale)
+
+
+def _read_minimiser(net: Unrolled, where: Graph) -> Minimiser | Neither:
+    for term in net.objective.terms:
+        if not isinstance(term, StencilTerm):
+            return Neither(f"{term.name} states no stencil")
+    x = torch.zeros(where.nodes, 1, dtype=torch.float64)
+    problem = Problem(net.objective, Given(x, where, net.values(1)))
+    check_strictly_convex(problem)
+    return Minimiser(net.objective.stencil(problem.given), where.scale)
 
 
 def _checked(hops: Tensor) -> Tensor:
