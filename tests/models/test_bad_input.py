@@ -259,7 +259,8 @@ def test_layers_of_torch_on_sparse_features_are_told_what_to_be():
     dense, graph = torch.eye(6), us.graph.ring(6)
     assert Dense(6, 2)(dense, graph).shape == (6, 2)
     with pytest.raises(
-        us.IncompatibleError, match=r"p_pre of Dense has a layer that takes dense ones alone; begin it with us\.nn\.Linear"
+        us.IncompatibleError,
+        match=r"p_pre of Dense has a layer that takes dense ones alone; begin it with us\.nn\.Linear",
     ):
         Dense(6, 2)(us.nn.SparseFeatures.from_tensor(dense), graph)
 
