@@ -123,7 +123,7 @@ def read_table(path: Path, comments: bool = False) -> Table:
         >>> read_table(file).with_header().numbers(1)
         Traceback (most recent call last):
             ...
-        ValueError: nodes.csv, line 3, column 'age': 'old' is not a number; encode it, or leave the column out
+        unspool.errors.DataError: nodes.csv, line 3, column 'age': 'old' is not a number; encode it, or leave the column out
     """
     check_file(path)
     kind = suffix(path)
