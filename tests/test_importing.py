@@ -107,3 +107,8 @@ def test_what_a_package_registers_in_vain_is_named(value, words):
 def test_extras_of_an_entry_do_not_matter():
     found = load_entry(EntryPoint("f", "fractions:Fraction [fast]", "unspool.models"), "model", "package.module:Class")
     assert found.__name__ == "Fraction"
+
+
+def test_a_name_that_is_nearly_right_is_helped_along():
+    with pytest.raises(InputError, match=r"and fractions has no Fractoin; did you mean fractions:Fraction\?"):
+        import_named("fractions:Fractoin", "model", "package.module:Class")

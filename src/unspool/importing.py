@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sysconfig
 import traceback
@@ -48,7 +49,11 @@ def import_named(name: str, argument: str, form: str, hint: str | None = None) -
         for part in path.split("."):
             found = getattr(found, part)
     except AttributeError:
-        raise InputError(argument, name, f"{form}, and {module} has no {path}", hint) from None
+        near = difflib.get_close_matches(
+            path, [one for one in vars(importlib.import_module(module)) if one[:1] != "_"], n=1
+        )
+        meant = f"did you mean {module}:{near[0]}?" if near and hint is None else hint
+        raise InputError(argument, name, f"{form}, and {module} has no {path}", meant) from None
     return found
 
 

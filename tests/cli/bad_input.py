@@ -139,6 +139,7 @@ COMMANDS = [
     ("a target column without edges", lambda p: ["train", "--target-column", "price", "--out", p / "out"], "--target-column belongs to your own files; name the graph with --edges"),
     ("an edge file that is not there", lambda p: ["train", "--edges", p / "no.csv", "--out", p / "out"], "{}/no.csv does not exist; check the path"),
     ("a feature that is NaN", lambda p: table(p, X.replace("1,4,x", "1,nan,x"), "--label-column", "label"), "t.csv, line 4, column 'b': nan is not a finite number; fill or drop it"),
+    ("a label that is not named as such", lambda p: table(p, X.replace("1,4,x", "1,4,")), "t.csv, line 2, column 'label': 'x' is not a number; encode it, or leave the column out, or is it the label? then --label-column NAME"),
     ("a feature that is missing", lambda p: table(p, X.replace("1,4,x", "1,,x"), "--label-column", "label"), "t.csv, line 4, column 'b': the cell is empty; fill it or drop the row"),
     ("a feature file with one row too few", lambda p: table(p, X.replace("2,4,y\n", ""), "--label-column", "label"), "e.csv, line 7: node '5' is not among the 5 nodes of t.csv; add it there, or drop the line"),
     ("an edge to an unknown node", lambda p: changed(p, "source,target\n", "source,target\np0,eve\n", "friends.csv"), "friends.csv, line 2: node 'eve' is not among the 60 nodes of people.csv; add it there, or drop the line"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -433,3 +434,18 @@ def test_sizes_far_apart_are_remarked(folder, tmp_path):
     words[words.index(str(folder / "people.csv"))] = tmp_path / "people.csv"
     said = ask("train", "SGC", *words, "--epochs", "2", "--no-report", "--out", tmp_path / "t")
     assert "note: features differ in size (a varies by" in said
+
+
+def test_the_files_on_the_page_about_training_are_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    block = page.partition("**Your own files.**")[2].partition("```\n")[2].partition("```")[0].splitlines()
+    wide = block[0].index("nodes.csv")
+    for name, cut in (("edges.csv", slice(wide)), ("nodes.csv", slice(wide, None))):
+        lines = [line[cut].strip() for line in block]
+        assert lines[0] == name
+        Path(name).write_text("\n".join(line for line in lines[1:] if line) + "\n")
+    command = next(part for part in page.split("`") if part.startswith("unspool train --edges edges.csv"))
+    said = ask(*command.split()[1:], "--epochs", "2", "--seeds", "1", "--no-report")
+    assert "7 nodes, 6 edges, 2 features, 2 classes" in said
+    assert "1 nodes without a label" in said

@@ -269,6 +269,24 @@ def test_an_output_of_another_width_is_refused():
     us.train.train_trial(us.train.Trial(Wide, {"width": links.outputs}, config), links)
 
 
+class Dense(us.models.Model):
+    """Begins with a layer of torch, which takes dense features alone."""
+
+    def build(self):
+        self.p_pre = torch.nn.Sequential(torch.nn.Linear(self.in_features, self.out_features), torch.nn.ReLU())
+        self.propagation = us.unroll(us.Fidelity(0.2) + us.Smoothness(0.8), us.GradientDescent(step=0.5), depth=2)
+
+
+def test_layers_of_torch_on_sparse_features_are_told_what_to_be():
+    dense, graph = torch.eye(6), us.graph.ring(6)
+    assert Dense(6, 2)(dense, graph).shape == (6, 2)
+    with pytest.raises(
+        us.IncompatibleError,
+        match=r"p_pre of Dense has a layer that takes dense ones alone; begin it with us\.nn\.Linear",
+    ):
+        Dense(6, 2)(us.nn.SparseFeatures.from_tensor(dense), graph)
+
+
 def test_ppnp_refuses_what_has_no_inverse():
     plain = us.Graph.from_edges(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=6, normalise=us.Normalisation.NONE)
     with pytest.raises(us.IncompatibleError, match="eigenvalues outside"):

@@ -95,7 +95,9 @@ def read_features(path: Path, columns: Columns, answers: bool, gaps: bool = Fals
         raise DataError(
             f"{path}", "it has no column of features next to the ids", f"add one, or leave {mention('features')} out"
         )
-    matrix = np.stack([table.numbers(column, gaps) for column in chosen], axis=1)
+    unsaid = answers and not columns.answers and columns.features is None
+    hint = f", or is it the label? then {mention('label_column', 'NAME')}" if unsaid else ""
+    matrix = np.stack([table.numbers(column, gaps, hint) for column in chosen], axis=1)
     named = None if table.header is None else tuple(table.header[column] for column in chosen)
     if named is not None and columns.features is None and any(not name.strip() for name in named):
         raise DataError(

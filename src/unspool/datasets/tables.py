@@ -11,6 +11,7 @@ import numpy as np
 
 from unspool.datasets.limits import TooLarge, check_size
 from unspool.datasets.text_rows import text_rows
+from unspool.errors import DataError
 
 Array = np.ndarray[Any, Any]
 
@@ -77,8 +78,11 @@ class Table:
         """A column as text; whole numbers without a decimal point, blanks as empty text."""
         return [_text(value) for value in self.columns[column]]
 
-    def numbers(self, column: int, gaps: bool = False) -> Array:
-        """A column as float64, or a sentence that names the cell which is not a number or is missing; NaN there with ``gaps``."""
+    def numbers(self, column: int, gaps: bool = False, hint: str = "") -> Array:
+        """A column as float64, or a sentence that names the cell which is not a number or is missing; ``hint`` ends it.
+
+        With ``gaps`` a missing cell is NaN.
+        """
         held = self.columns[column]
         # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0 and 3 of ٣.
         plain = held.dtype.kind in "fiub" if isinstance(held, np.ndarray) else all(map(_is_plain, held))
@@ -87,7 +91,7 @@ class Table:
         except (TypeError, ValueError):
             values = None
         if values is None:
-            values = np.array([self._number(row, column, gaps) for row in range(self.rows)])
+            values = np.array([self._number(row, column, gaps, hint) for row in range(self.rows)])
         bad = np.flatnonzero(np.isinf(values) if gaps else ~np.isfinite(values))
         if bad.size:
             raise ValueError(
@@ -95,15 +99,19 @@ class Table:
             )
         return values
 
-    def _number(self, row: int, column: int, gaps: bool) -> float:
+    def _number(self, row: int, column: int, gaps: bool, hint: str) -> float:
         text = _text(self.columns[column][row])
         if gaps and text.lower() in ("", "nan", "na"):
             return float("nan")
         if not text:
-            raise ValueError(f"{self.where(row)}, {self.label(column)}: the cell is empty; fill it or drop the row")
+            raise DataError(
+                f"{self.where(row)}, {self.label(column)}", "the cell is empty", f"fill it or drop the row{hint}"
+            )
         if not is_number(text):
-            raise ValueError(
-                f"{self.where(row)}, {self.label(column)}: {text!r} is not a number; encode it, or leave the column out"
+            raise DataError(
+                f"{self.where(row)}, {self.label(column)}",
+                f"{text!r} is not a number",
+                f"encode it, or leave the column out{hint}",
             )
         return float(text)
 
@@ -120,7 +128,7 @@ def read_table(path: Path, comments: bool = False) -> Table:
         >>> read_table(file).with_header().numbers(1)
         Traceback (most recent call last):
             ...
-        ValueError: nodes.csv, line 3, column 'age': 'old' is not a number; encode it, or leave the column out
+        unspool.errors.DataError: nodes.csv, line 3, column 'age': 'old' is not a number; encode it, or leave the column out
     """
     check_file(path)
     kind = suffix(path)

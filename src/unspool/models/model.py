@@ -170,10 +170,22 @@ class Model(_Parts, Declared, nn.Module):
         graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype)
         graph = graph if self.keeps_laplacian else graph.with_general_laplacian()
         _check_fits(x, graph)
-        z = self.p_pre(x)
+        z = self.p_pre(x) if isinstance(x, Tensor) else self._encoded(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
             return self._checked(self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph)))
         return self._checked(self.p_pos(self.propagation(z, graph)))
+
+    def _encoded(self, x: SparseFeatures) -> Tensor:
+        """The encoder on sparse features, which layers of torch do not take."""
+        try:
+            return self.p_pre(x)
+        except TypeError as problem:
+            if SparseFeatures.__name__ not in str(problem):
+                raise
+            raise IncompatibleError(
+                f"the features are sparse, and p_pre of {type(self).__name__} has a layer that takes dense ones alone; begin it with "
+                "us.nn.Linear in place of torch.nn.Linear, or give x.to_dense()"
+            ) from problem
 
     def _checked(self, output: Tensor) -> Tensor:
         """What comes out has the width that was asked for: classes that do not exist would be trained and predicted."""

@@ -183,3 +183,16 @@ def test_two_kinds_of_answers_in_one_file(tmp_path):
     (told,) = lines("best", out, "--dataset", f"friends {rows(out)[-1].data.fingerprint[:6]}")
     assert told["score"] == "R²"
     assert told["valid_mean"] > 0.2  # prices around 100 are learnt, since they are brought to size one
+
+
+class Still(us.models.SGC):
+    """A model of one's own on a data set of the paper."""
+
+
+def test_presets_that_differ_between_models_are_told(tmp_path):
+    small = ["--seeds", "1", "--epochs", "1", "--jobs", "1", "--out", tmp_path / "s.db"]
+    said = ask("study", "run", f"{__name__}:Still", "SGC", *small)
+    assert "Still: default (rows as they are); SGC: paper (rows" in said
+    assert "give --preset default --normalise-rows" in said
+    said = ask("study", "run", f"{__name__}:Still", "SGC", *small, "--preset", "default", "--normalise-rows")
+    assert "come from the preset default (rows scaled to sum 1)" in said

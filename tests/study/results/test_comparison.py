@@ -8,7 +8,17 @@ import pytest
 from scipy import stats
 
 from unspool.errors import IncompatibleError
-from unspool.study.results.comparison import Test, bootstrap_interval, compare, compare_all, holm, paired_t, signed_rank
+from unspool.study.results.comparison import (
+    FEW,
+    Test,
+    bootstrap_interval,
+    compare,
+    compare_all,
+    holm,
+    paired_t,
+    signed_rank,
+    student_interval,
+)
 from unspool.study.results.trial_table import TrialTable, example_table
 from unspool.train import DataRecord
 
@@ -149,3 +159,23 @@ def test_scores_that_are_no_shares_are_printed_as_they_are():
     rows = example_table().rows
     table = TrialTable.of(replace(row, data=replace(row.data, score="R²")) for row in rows)
     assert "UGDGNN is 0.01 above GCN on cora (test R², 3 pairs)" in str(compare(table, "UGDGNN", "GCN"))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_the_interval_of_few_pairs_says_what_the_test_says(n):
+    draw = np.random.default_rng(n)
+    for _ in range(50):
+        gaps = draw.normal(0.8, 1.0, n)
+        low, high = student_interval(gaps, 0.95)
+        assert (low > 0 or high < 0) == (paired_t(gaps) < 0.05)
+        around = stats.t.interval(0.95, n - 1, gaps.mean(), stats.sem(gaps))
+        assert (low, high) == pytest.approx(around)
+
+
+def test_fewer_than_six_pairs_have_students_interval():
+    for seeds in (FEW - 1, FEW):
+        found = compare(example_table(seeds=seeds), "UGDGNN", "GCN")
+        gaps = (np.array(found.a_scores) - np.array(found.b_scores)).round(6)
+        wanted = student_interval(gaps, 0.95) if seeds < FEW else bootstrap_interval(gaps, 0.95, 10_000, 0)
+        assert (found.low, found.high) == pytest.approx(wanted)
+        assert ("Student's" in str(found)) == (seeds < FEW)

@@ -139,7 +139,7 @@ def _keep(rows: Sequence[Row], work: Work, options: StudyOptions, console: Conso
 
 def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     """Before the work: data, models, number of trials, device, file."""
-    presets = ", ".join(dict.fromkeys(trial.preset for trial in work.trials))
+    presets = _presets(work.trials)
     seeds = len({trial.seed for trial in work.trials})
     device = str(work.loader.device)
     if options.as_json:
@@ -154,8 +154,21 @@ def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     crowd = f", {work.jobs} processes" if work.jobs > 1 else ""
     crowd += "" if options.threads is None else f", {options.threads} thread{'s'[: options.threads > 1]} each"
     console.print("\n".join([f"{work.loader.data}", *column_lines(work.loader.data), f"{work.space}"]), markup=False)
-    console.print(f"settings that are not given come from the preset {presets}")
+    console.print(f"settings that are not given come from the preset {presets}", markup=False)
     console.print(f"{many} into {options.out}{there}; on {device}{crowd}", markup=False)
+
+
+def _presets(trials: Sequence[Trial]) -> str:
+    """Which presets, and which rows of features; by model where models differ."""
+    each: dict[str, list[str]] = {}
+    for trial in trials:
+        rows = "rows scaled to sum 1" if trial.normalise_rows else "rows as they are"
+        each.setdefault(trial.name, []).append(f"{trial.preset} ({rows})")
+    told = {name: ", ".join(dict.fromkeys(words)) for name, words in each.items()}
+    if len(set(told.values())) == 1:
+        return next(iter(told.values()))
+    words = "; ".join(f"{name}: {presets}" for name, presets in told.items())
+    return f"of each model, and they differ: {words}; for equal conditions give --preset default --normalise-rows"
 
 
 def _summary(
