@@ -184,7 +184,11 @@ def test_corruption_after_training_meets_networks_that_learnt_from_clean_data(tm
 def watched(monkeypatch, change):
     """Lets ``change`` have a look at every run that is trained for its weights: given the model and what trains it."""
     whole = training.fit
-    monkeypatch.setattr(training, "fit", lambda model, task, config: change(model, lambda: whole(model, task, config)))
+
+    def changed(model, task, config, **how):
+        return change(model, lambda: whole(model, task, config, **how))
+
+    monkeypatch.setattr(training, "fit", changed)
 
 
 def test_the_weights_of_the_selected_epoch_are_tested(tmp_path, monkeypatch):
