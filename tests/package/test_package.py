@@ -15,6 +15,10 @@ import unspool as us
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+#: The gallery of problems, which takes a minute.
+GALLERY = (
+    "attacked_edges", "fairness", "heterophily", "label_propagation", "missing_sensors", "outliers", "sensor_jumps",
+)  # fmt: skip
 
 
 def modules():
@@ -74,8 +78,11 @@ def test_exported_terms_and_algorithms_have_a_running_example():
         assert ">>>" in kind.__doc__, f"{kind.__name__} has no example"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda f: f.name)
+def runs(file):
+    return pytest.param(file, marks=pytest.mark.slow if file.stem in GALLERY else pytest.mark.long, id=file.name)
+
+
+@pytest.mark.parametrize("file", map(runs, EXAMPLES))
 def test_examples_run(file):
     done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
