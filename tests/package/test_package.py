@@ -82,7 +82,7 @@ def runs(file):
     return pytest.param(file, marks=pytest.mark.slow if file.stem in GALLERY else pytest.mark.long, id=file.name)
 
 
-@pytest.mark.parametrize("file", map(runs, EXAMPLES))
+@pytest.mark.parametrize("file", [runs(file) for file in EXAMPLES])
 def test_examples_run(file):
     done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
