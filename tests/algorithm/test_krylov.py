@@ -9,6 +9,8 @@ import unspool as us
 from unspool import testing
 from unspool.testing import small_graph
 
+pytestmark = pytest.mark.long
+
 GRAPH = small_graph()
 X = torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 METRIC = torch.tensor([[1.0, 0.3, 0], [0.3, 0.8, 0], [0, 0, 1.2]], dtype=torch.float64)

@@ -9,6 +9,8 @@ import unspool as us
 from unspool import testing
 from unspool.testing import small_graph
 
+pytestmark = pytest.mark.long
+
 GRAPH = small_graph()
 X = 2 * torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
 B = GRAPH.incidence().to_dense()

@@ -6,6 +6,8 @@ import pytest
 
 from unspool.cli import main
 
+pytestmark = pytest.mark.long
+
 NET = """
 import torch
 import unspool as us

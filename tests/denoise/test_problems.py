@@ -9,6 +9,8 @@ import unspool as us
 from unspool.denoise import PROBLEMS, SURE, HeldOut, denoise
 from unspool.estimator import GCV, GraphDenoiser
 
+pytestmark = pytest.mark.long
+
 KINDS = {"plain": {"normalise": us.Normalisation.NONE, "loops": 0}, "symmetric": {}}
 GAPS = [False, True]
 

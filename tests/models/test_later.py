@@ -7,6 +7,8 @@ import unspool as us
 from reference.cases import build, edge_lists, graphs, signal
 from unspool import models
 
+pytestmark = pytest.mark.long
+
 GRAPH, A = graphs()["weighted"]
 N = GRAPH.nodes
 L = torch.eye(N, dtype=torch.float64) - A

@@ -7,6 +7,8 @@ import pytest
 import unspool as us
 from unspool.theory import CLAIMS, later_edges, later_filters, later_labels
 
+pytestmark = pytest.mark.long
+
 LATER = later_edges.CLAIMS + later_filters.CLAIMS + later_labels.CLAIMS
 
 ONES = us.Fidelity(1.0)
