@@ -9,6 +9,8 @@ import unspool as us
 from unspool import testing
 from unspool.testing import small_graph
 
+pytestmark = pytest.mark.long
+
 GRAPH = small_graph()
 GENERATOR = torch.Generator().manual_seed(7)
 Z = torch.softmax(2 * torch.randn(12, 3, dtype=torch.float64, generator=GENERATOR), -1)

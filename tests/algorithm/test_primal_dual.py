@@ -7,6 +7,8 @@ import unspool as us
 from unspool import testing
 from unspool.testing import small_graph
 
+pytestmark = pytest.mark.long
+
 GRAPH = small_graph()
 X = torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 

@@ -9,6 +9,8 @@ import pytest
 from cli.people import refuse
 from unspool.cli.paths import look_here
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
