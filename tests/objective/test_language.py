@@ -93,6 +93,14 @@ def test_the_law_of_composite_terms_can_fail(kind):
         testing.check_term(kind(0.4))
 
 
+def test_a_composite_term_without_an_operator_is_refused():
+    class Lost(us.EdgeSparse):
+        operator = None
+
+    with pytest.raises(us.IncompatibleError, match=r"Lost\.operator"):
+        us.Fidelity(1.0) + Lost(0.3)
+
+
 @pytest.mark.parametrize("rule", [us.GradientDescent(), us.ProximalGradient(), us.Accelerated()])
 def test_rules_without_duals_refuse_composite_terms(rule):
     with pytest.raises(us.IncompatibleError, match="PrimalDual"):

@@ -224,10 +224,6 @@ class EdgePenalty(SmoothTerm):
         squared = given.graph.squared_incidence
         return (squared.T @ self.edge_weights(h, given)[..., None]) * (2 * given[self.weight])
 
-    def frozen(self, h: Tensor, given: Given) -> tuple[Tensor, Map]:
-        """Γ at h and β: the quadratic β Σ Γₑ ‖(B H)ₑ‖² that lies above the term and touches it at h (up to a constant)."""
-        return self.edge_weights(h, given), given[self.weight]
-
     def majoriser(self, h: Tensor, given: Given) -> FrozenEdges:
         """That quadratic as a term."""
         return FrozenEdges(self.edge_weights(h, given), self.weight, steepest=self.penalty.steepest)

@@ -13,6 +13,7 @@ from unspool.graph import Graph
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Leaf, Values
+from unspool.objective.composite import check_operator_of
 from unspool.objective.kind import Kind
 from unspool.objective.term import (
     Given,
@@ -80,6 +81,8 @@ class Objective:
         object.__setattr__(self, "smooth_terms", self.of_kind(Kind.SMOOTH))
         object.__setattr__(self, "proximable_terms", self.of_kind(Kind.PROXIMABLE))
         object.__setattr__(self, "composite_terms", self.of_kind(Kind.COMPOSITE))
+        for term in self.composite_terms:
+            check_operator_of(term)
 
     # -- structure -------------------------------------------------------------------------------------------------
 
