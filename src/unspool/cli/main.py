@@ -16,6 +16,7 @@ from unspool.cli.commands.datasets import datasets
 from unspool.cli.commands.demo import demo
 from unspool.cli.commands.denoise import denoise
 from unspool.cli.commands.explain import explain
+from unspool.cli.commands.explore import explore
 from unspool.cli.commands.models import models
 from unspool.cli.commands.predict import predict
 from unspool.cli.commands.report import report
@@ -46,7 +47,21 @@ def cli() -> None:
     """Write down a graph signal denoising problem; get the graph neural network that solves it."""
 
 
-for command in (train, predict, explain, spectrum, denoise, study, models, datasets, demo, verify, reproduce, report):
+for command in (
+    train,
+    predict,
+    explain,
+    spectrum,
+    denoise,
+    study,
+    models,
+    datasets,
+    demo,
+    explore,
+    verify,
+    reproduce,
+    report,
+):
     cli.add_command(command)
 
 
