@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test quick release-check lint types imports kernels clean
+.PHONY: demo test quick release-check docs lint types imports kernels clean
 
 demo: $(STAMP)
 	$(BIN)/unspool train --seeds 10 --out out/citeseer
@@ -20,14 +20,19 @@ test: $(STAMP) lint types imports
 quick: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long" tests
 
-# The slow checks, whole: thousands of generated cases where `make test` runs some.
-release-check: $(STAMP)
+# The site, then the slow checks, whole: thousands of generated cases where `make test` runs some.
+release-check: $(STAMP) docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests
+
+# The site, from nothing, with warnings as errors: out/docs/index.html. Examples that have not changed are not run again.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs out/docs -d out/doctrees
 
 # One thread per process: two processes with two threads each on two cores spend their time waiting for one another.
 lint: $(STAMP)
-	$(BIN)/ruff check src tests examples benchmarks tools
-	$(BIN)/ruff format --check src tests examples benchmarks tools
+	$(BIN)/ruff check src tests examples benchmarks tools docs
+	$(BIN)/ruff format --check src tests examples benchmarks tools docs
 
 types: $(STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python
