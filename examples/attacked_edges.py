@@ -1,7 +1,13 @@
-"""Wrong edges: a penalty that forgives large differences cuts them, where squares average over them."""
+"""
+Wrong edges
+===========
+
+Wrong edges: a penalty that forgives large differences cuts them, where squares average over them.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
@@ -30,13 +36,6 @@ for added in share:
 for added, *errors in zip(share, *curves.values(), strict=True):
     told = ", ".join(f"{name} {error:.3f}" for name, error in zip(curves, errors, strict=True))
     print(f"{added:4.0%} wrong edges for each right one: error {told}")
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 figure, axis = plt.subplots(figsize=(5.4, 3.6), layout="constrained")
 for name, errors in curves.items():

@@ -1,7 +1,14 @@
-"""Communities without labels: the bilevel problem with modularity as the upper loss."""
+"""
+Communities without labels
+==========================
+
+Communities without labels: the bilevel problem with modularity as the upper loss.
+"""
 
 import itertools
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import torch
 
 import unspool as us
@@ -29,15 +36,8 @@ def agreement(output, everyone):
 
 
 everyone = torch.arange(nodes)
-task = train.Task(
-    data.features,
-    data.graph,
-    everyone,
-    everyone,
-    everyone,
-    everyone,
-    train.Own(modularity_loss, agreement, "agreement"),
-)
+upper = train.Own(modularity_loss, agreement, "agreement")
+task = train.Task(data.features, data.graph, everyone, everyone, everyone, everyone, upper)
 config = train.TrainConfig(lr=0.01, weight_decay=5e-4, epochs=100)
 found = []
 for seed in range(3):
@@ -47,3 +47,12 @@ for seed in range(3):
 best = min(found, key=lambda epoch: epoch.valid_loss)
 print(f"loss by seed: {', '.join(f'{epoch.valid_loss:.3f}' for epoch in found)}; the lowest is kept")
 print(f"agreement with the true communities: {best.test_score:.3f} (chance: 0.333)")
+
+with torch.no_grad():
+    parts = model.eval()(data.features, data.graph).softmax(-1)
+figure, axis = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
+order = data.labels.argsort()
+axis.imshow(parts[order].T.numpy(), aspect="auto", interpolation="nearest", cmap="Blues")
+axis.set(xlabel="nodes, by their true community", ylabel="part", yticks=range(3))
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/clustering.png", dpi=110)

@@ -1,5 +1,13 @@
-"""Two sensors in one housing: their noise is correlated, and knowing how makes the denoiser better."""
+"""
+Two sensors in one housing
+==========================
 
+Two sensors in one housing: their noise is correlated, and knowing how makes the denoiser better.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import unspool as us
@@ -30,3 +38,13 @@ for channel, variance in zip((noisy @ turn).T, (1.98, 0.02), strict=True):
     trusted = weight / variance
     sides.append(GraphDenoiser(trusted / (trusted + 1 - weight)).fit_transform(channel, graph=graph))
 print(f"by hand, off by {np.abs(np.stack(sides, axis=1) @ turn - found).max():.1e}")
+
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
+level = known["the level"].denoised_
+for axis, signal, title in zip(
+    axes, (noisy, level, found), ("noisy", "knowing the level", "knowing the covariance"), strict=True
+):
+    axis.plot(clean[:, 0], signal[:, 0], ".", markersize=3)
+    axis.set(title=f"{title}: {error(signal):.3f}", xlabel="clean", ylim=(-3.5, 3.5))
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/correlated_noise.png", dpi=110)

@@ -1,5 +1,13 @@
-"""Denoise a signal on a sensor graph, with a weight that the noisy signal itself chooses."""
+"""
+A signal on a sensor network
+============================
 
+Denoise a signal on a sensor graph, with a weight that the noisy signal itself chooses.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import unspool as us
@@ -32,3 +40,11 @@ robust = us.RowSparseFidelity(0.3) + us.Smoothness(0.7)
 print(f"{'broken sensors, squares':<30} error {error(GraphDenoiser().fit_transform(broken, graph=graph)):.3f}")
 forgiving = GraphDenoiser(objective=robust).fit_transform(broken, graph=graph)
 print(f"{robust!s:<30} error {error(forgiving):.3f}")
+
+figure, axis = plt.subplots(figsize=(5.4, 3.6), layout="constrained")
+axis.semilogx(list(errors), list(errors.values()), label="by weight")
+axis.axvline(denoiser.weight_, color="tab:orange", label="chosen by SURE, without the truth")
+axis.set(xlabel="weight of the fidelity", ylabel="mean squared error", ylim=0)
+axis.legend(frameon=False)
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/denoise_signal.png", dpi=110)

@@ -1,7 +1,13 @@
-"""Fairness: one group scores higher for no merit of its own; a penalty on the gap of the means takes that out."""
+"""
+Fairness
+========
+
+Fairness: one group scores higher for no merit of its own; a penalty on the gap of the means takes that out.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
@@ -30,13 +36,6 @@ for weight in weights:
     print(
         f"λ = {weight:>5.0f}: gap of the groups {found[-1][0]:.3f}, error against merit {found[-1][1]:.3f}   {objective}"
     )
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 figure, axis = plt.subplots(figsize=(5.4, 3.6), layout="constrained")
 axis.plot(weights, [f[0] for f in found], marker="o", label="gap between the groups' means")

@@ -1,7 +1,13 @@
-"""Heterophily: edges get signs that are computed from the features of their ends, so unlike neighbours push apart."""
+"""
+Heterophily
+===========
+
+Heterophily: edges get signs that are computed from the features of their ends, so unlike neighbours push apart.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import torch
 
 import unspool as us
@@ -43,13 +49,6 @@ for share in homophily:
     for name, edges in kinds.items():
         found[name].append(accuracy(edges, data))
     print(f"homophily {share:.2f}: accuracy " + ", ".join(f"{name} {scores[-1]:.3f}" for name, scores in found.items()))
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 figure, axis = plt.subplots(figsize=(5.4, 3.6), layout="constrained")
 for name, scores in found.items():

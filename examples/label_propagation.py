@@ -1,7 +1,13 @@
-"""Label propagation: known labels are the fidelity, smoothness carries them to everybody else; no features, no training."""
+"""
+Label propagation
+=================
+
+Label propagation: known labels are the fidelity, smoothness carries them to everybody else; no features, no training.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
@@ -26,13 +32,6 @@ for count in counts:
         f"{count:>2} labels in each class: propagated {carried[-1]:.3f}, ridge regression on features {features[-1]:.3f}"
     )
 print(objective)
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 figure, axis = plt.subplots(figsize=(5.4, 3.6), layout="constrained")
 axis.plot(counts, carried, marker="o", label="label propagation (edges alone)")

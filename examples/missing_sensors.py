@@ -1,7 +1,13 @@
-"""Missing sensors: NaN entries are filled in from their neighbours, with a weight chosen by hiding some that are there."""
+"""
+Missing sensors
+===============
+
+Missing sensors: NaN entries are filled in from their neighbours, with a weight chosen by hiding some that are there.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import unspool as us
@@ -29,13 +35,6 @@ print(f"error at the {missing.sum()} missing sensors")
 print(f"  filled in with the mean of all sensors        {error(np.full(800, np.nanmean(noisy))):.4f}")
 print(f"  filled in with the mean of known neighbours   {error(mean):.4f}")
 print(f"  filled in and denoised                        {error(denoiser.denoised_):.4f}")
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.3), layout="constrained")
 for axis, (title, values) in zip(

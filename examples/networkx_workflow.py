@@ -1,5 +1,13 @@
-"""A NetworkX graph in, predictions and their reasons back on the graph: Zachary's karate club from two known members."""
+"""
+A NetworkX graph
+================
 
+A NetworkX graph in, predictions and their reasons back on the graph: Zachary's karate club from two known members.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import networkx as nx
 import torch
 
@@ -26,3 +34,20 @@ nx.set_node_attributes(club, {p: data.classes[int(s)] for p, s in zip(people, si
 wrong = [p for p in people if club.nodes[p]["predicted"] != true[p]]
 print(f"placed on the wrong side: {wrong}")
 print(us.explain.explain(model, data.features, data.graph, node=8, classes=data.classes))
+
+figure, axis = plt.subplots(figsize=(5.4, 4), layout="constrained")
+colours = ["tab:blue" if club.nodes[p]["predicted"] == "Mr. Hi" else "tab:orange" for p in people]
+edges = ["black" if p in wrong else "white" for p in people]
+nx.draw_networkx(
+    club,
+    nx.spring_layout(club, seed=1),
+    node_color=colours,
+    edgecolors=edges,
+    edge_color="#bbbbbb",
+    font_size=8,
+    ax=axis,
+)
+axis.set(title="predicted sides; wrong ones with a rim")
+axis.axis("off")
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/networkx_workflow.png", dpi=110)

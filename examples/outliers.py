@@ -1,7 +1,13 @@
-"""Outliers: a fidelity that counts distances instead of squares lets broken sensors go."""
+"""
+Outliers
+========
+
+Outliers: a fidelity that counts distances instead of squares lets broken sensors go.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import unspool as us
@@ -20,13 +26,6 @@ for size in (1, 3, 10, 30):
     print(f"  off by {size:>2}: squares {errors['smooth']:.4f}, robust {errors['robust']:.4f}")
     if size == 3:
         shown = noisy, found, errors
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 noisy, found, errors = shown
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.3), layout="constrained")

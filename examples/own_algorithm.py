@@ -1,7 +1,14 @@
-"""An algorithm of your own: Polyak's heavy ball. Written with + − × only, so linear problems lower by themselves."""
+"""
+An algorithm of your own
+========================
+
+An algorithm of your own: Polyak's heavy ball. Written with + − × only, so linear problems lower by themselves.
+"""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import torch
 
 import unspool as us
@@ -27,3 +34,8 @@ if __name__ == "__main__":
     print(net)  # runs as one polynomial of the graph, in the Chebyshev basis
     print("hop coefficients:", net.hops(us.graph.ring(8)).detach().numpy().round(3))
     print(net.trace(torch.eye(8), us.graph.ring(8)))
+    figure, axis = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
+    axis.plot(net.trace(torch.eye(8), us.graph.ring(8)).distance, marker="o")
+    axis.set(xlabel="layer", ylabel="distance to the minimiser")
+    Path("out").mkdir(exist_ok=True)
+    figure.savefig("out/own_algorithm.png", dpi=110)

@@ -1,4 +1,11 @@
-"""A model of your own: its settings, an encoder, a denoising problem with a learnt balance, a decoder."""
+"""
+A model of your own
+===================
+
+A model of your own: its settings, an encoder, a denoising problem with a learnt balance, a decoder.
+"""
+
+from pathlib import Path
 
 import unspool as us
 from unspool import datasets, study
@@ -22,7 +29,7 @@ if __name__ == "__main__":
     us.testing.check_model(lambda: Calm(4, 3), features=4)
     data = datasets.contextual_sbm(nodes=200, classes=2, signal=0.7, seed=0)
     found = study.run(study.grid(us.models.MLP, Calm, seed=range(3), sparsity=[0, 0.02], epochs=60), data, device="cpu")
-    for best in found.table.best_each(
-        "model"
-    ):  # settings of your own model are checked, searched and stored like any other
-        print(best)
+    best = found.table.best_each("model")  # settings of your own model are checked, searched and stored like any other
+    print(*best, sep="\n")
+    Path("out").mkdir(exist_ok=True)
+    us.study.plot_leaders(found.table, path="out/own_model.png")

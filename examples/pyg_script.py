@@ -1,6 +1,12 @@
-"""A plain PyTorch Geometric training script in which one line has changed: the model."""
+"""
+In a PyG script
+===============
+
+A plain PyTorch Geometric training script in which one line has changed: the model.
+"""
 
 import warnings
+from pathlib import Path
 
 import torch
 from torch.nn import functional
@@ -40,3 +46,5 @@ for _epoch in range(80):
 print(f"validation {best[0]:.3f}, test {best[1]:.3f}")
 print(f"it minimises {model.objective}")
 print(us.spectral.response(model))  # what the trained model does to each graph frequency
+Path("out").mkdir(exist_ok=True)
+us.spectral.plot(model, citeseer.graph, title="GPRGNN in a PyG script", path="out/pyg_script.png")

@@ -1,5 +1,13 @@
-"""From a denoising problem to a trained network in a dozen lines."""
+"""
+From a problem to a network
+===========================
 
+From a denoising problem to a trained network in a dozen lines.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import torch
 
 import unspool as us
@@ -20,3 +28,13 @@ for seed in range(100):
     optimiser.step()
 print(f"mean squared error after training: {float(loss.detach()):.4f} (noise alone: 0.25)")
 print(net.read_back())  # the problem that each trained layer solves
+
+noisy = clean + 0.5 * noise
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained")
+for axis, signal, title in zip(
+    axes, (clean, noisy, net(noisy, graph).detach()), ("clean", "X", "H after ten layers"), strict=True
+):
+    axis.imshow(signal.view(20, 20).numpy(), vmin=-1.5, vmax=1.5, cmap="coolwarm")
+    axis.set(title=title, xticks=[], yticks=[])
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/quickstart.png", dpi=110)

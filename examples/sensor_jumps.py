@@ -1,7 +1,13 @@
-"""Sensor data with jumps and bends: total variation keeps borders sharp, a trend filter keeps slopes straight."""
+"""
+Jumps and bends
+===============
+
+Sensor data with jumps and bends: total variation keeps borders sharp, a trend filter keeps slopes straight.
+"""
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import unspool as us
@@ -19,13 +25,6 @@ for problem, (what, clean) in scenes.items():
         denoiser = us.GraphDenoiser(problem=name).fit(clean + noise, graph=graph)
         found[problem][name] = denoiser.denoised_
         print(f"{what}, {name:<6} error {np.mean((denoiser.denoised_ - clean) ** 2):.4f}   {denoiser.objective_}")
-
-try:
-    import matplotlib as mpl
-except ImportError:
-    raise SystemExit(0) from None
-mpl.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 figure, axes = plt.subplots(2, 4, figsize=(12, 5.6), layout="constrained")
 for row, panels in zip(axes, found.values(), strict=True):

@@ -1,4 +1,11 @@
-"""A filter by hand: a network is fitted to a wanted frequency response, and read back."""
+"""
+A filter by hand
+================
+
+A filter by hand: a network is fitted to a wanted frequency response, and read back.
+"""
+
+from pathlib import Path
 
 import torch
 
@@ -18,5 +25,5 @@ print(f"\nmean frequency of white noise: {mean[0]:.2f} before the filter, {mean[
 print("\nSGC, sixteen hops of plain smoothing: what is left in each band")
 print(us.spectral.energy(us.models.SGC(3, 3, depth=16), x, graph, bands=(0, 0.25, 1, 2)))
 
-figure = us.spectral.plot(model, graph, x, title="a high-pass of degree 12")  # path="filter.png" would write it
-print(f"\na picture with the panels {', '.join(axis.get_xlabel() for axis in figure.axes if axis.get_xlabel())}")
+Path("out").mkdir(exist_ok=True)
+us.spectral.plot(model, graph, x, title="a high-pass of degree 12", path="out/spectrum.png")

@@ -1,4 +1,11 @@
-"""A grid of two models on CiteSeer, all trials at once: the best settings, whether the models differ, which setting matters."""
+"""
+A study
+=======
+
+A grid of two models on CiteSeer, all trials at once: the best settings, whether the models differ, which setting matters.
+"""
+
+from pathlib import Path
 
 import unspool as us
 
@@ -14,3 +21,7 @@ for best in found.table.best_each("model"):  # chosen by validation scores; test
     print(best)
 print(found.compare("GPRGNN", "GCN"))  # the best of each, paired by seed
 print(us.study.importance(found.table.filter(model="GPRGNN")))  # what the scores depend on
+
+figure = us.study.plot_compare(found.compare("GPRGNN", "GCN"))
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/study_grid.png", dpi=110)

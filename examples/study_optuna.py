@@ -1,5 +1,13 @@
-"""Optuna chooses the settings of GPRGNN on CiteSeer; each batch of its trials is trained at once, under two seeds each."""
+"""
+A study with Optuna
+===================
 
+Optuna chooses the settings of GPRGNN on CiteSeer; each batch of its trials is trained at once, under two seeds each.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import optuna
 
 import unspool as us
@@ -31,3 +39,12 @@ outcomes = us.study.evaluate([suggest(t) for t in asked], "citeseer", seeds=rang
 for trial, outcome in zip(asked, outcomes, strict=True):
     search.tell(trial, outcome.value())
 print(f"{len(search.trials)} trials, best validation {search.best_value:.3f}")
+
+figure, axis = plt.subplots(figsize=(5.4, 3.4), layout="constrained")
+values = [trial.value for trial in search.trials]
+axis.plot(values, "o", label="trial")
+axis.plot([max(values[: k + 1]) for k in range(len(values))], label="best so far")
+axis.set(xlabel="trial", ylabel="validation accuracy")
+axis.legend(frameon=False)
+Path("out").mkdir(exist_ok=True)
+figure.savefig("out/study_optuna.png", dpi=110)

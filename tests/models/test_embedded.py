@@ -7,7 +7,7 @@ from reference.cases import close, doubles
 from reference.models import REFERENCES
 from unspool import datasets, models
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 SMALL = {"hidden": 8, "depth": 2}

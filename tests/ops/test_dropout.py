@@ -182,7 +182,7 @@ def test_a_tensor_rate_of_one_drops_everything():
     assert torch.equal(slope, torch.zeros(4, 3))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_inductor_keeps_the_mask_of_the_gradient():
     """Recomputing the counter in the backward pass would give another mask: gradients wrong, outputs right."""
     torch.compiler.reset()

@@ -15,10 +15,8 @@ import unspool as us
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-#: The gallery of problems, which takes a minute.
-GALLERY = (
-    "attacked_edges", "fairness", "heterophily", "label_propagation", "missing_sensors", "outliers", "sensor_jumps",
-)  # fmt: skip
+#: What a new user runs first; the other examples run in the release check.
+FIRST = ("quickstart", "own_term", "own_algorithm", "own_model")
 
 
 def modules():
@@ -79,7 +77,7 @@ def test_exported_terms_and_algorithms_have_a_running_example():
 
 
 def runs(file):
-    return pytest.param(file, marks=pytest.mark.slow if file.stem in GALLERY else pytest.mark.long, id=file.name)
+    return pytest.param(file, marks=pytest.mark.long if file.stem in FIRST else pytest.mark.slow, id=file.name)
 
 
 @pytest.mark.parametrize("file", [runs(file) for file in EXAMPLES])
@@ -91,7 +89,7 @@ def test_examples_run(file):
 
 @pytest.mark.parametrize("name", ["own_term.py", "own_algorithm.py", "own_model.py"])
 def test_own_parts_are_short(name):
-    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 30
+    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 45
 
 
 @pytest.mark.long
@@ -106,12 +104,16 @@ def test_readme_code_runs(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md"])
+@pytest.mark.parametrize(
+    "page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md", "explore.md", "start.md", "models.md"]
+)
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"
     file.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.S)), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(file)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -138,4 +140,5 @@ def test_equations_name_things_that_exist():
 def test_links_in_the_docs_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            made = target.startswith(("gallery/", "api/"))  # by make docs, which finds what is missing
+            assert made or (page.parent / target).exists(), f"{page.name} links to {target}"

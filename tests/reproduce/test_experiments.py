@@ -156,6 +156,7 @@ def _told(rows):
     return sorted((str(r.condition), r.condition.kind, r.setting, r.seed, round(r.result.test_score, 6)) for r in rows)
 
 
+@pytest.mark.slow
 def test_corruption_after_training_meets_networks_that_learnt_from_clean_data(tmp_path, monkeypatch):
     with runner(tmp_path, models=("APPNP", "AirGNN", "MLP"), budget=Budget.QUICK, epochs=30) as some:
         rows = run_robust(some)
@@ -382,6 +383,7 @@ def test_the_published_draws_can_be_drawn_again(dataset, model, lots):
     assert hashlib.sha256("\n".join(map(draw_hash, drawn)).encode()).hexdigest()[:16] == lots
 
 
+@pytest.mark.slow
 def test_the_tuned_space_counts_as_the_docs_say():
     """Sixty are drawn on Cora, and the paper's own comes in addition; a small space is tried whole."""
     drawn = to_be_searched(models.UGDGNN, "cora", "tuned")
