@@ -2,9 +2,11 @@
 A model of your own
 ===================
 
-A model of your own: its settings, an encoder, a denoising problem with a learnt balance, a decoder.
+Its settings, an encoder, a denoising problem with a learnt balance, a decoder; then studied, and trained by name on the command line.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import unspool as us
@@ -31,5 +33,13 @@ if __name__ == "__main__":
     found = study.run(study.grid(us.models.MLP, Calm, seed=range(3), sparsity=[0, 0.02], epochs=60), data, device="cpu")
     best = found.table.best_each("model")  # settings of your own model are checked, searched and stored like any other
     print(*best, sep="\n")
+    here = Path(__file__).parent
     Path("out").mkdir(exist_ok=True)
     us.study.plot_leaders(found.table, path="out/own_model.png")
+
+    # unspool train own_model:Calm --setting depth=4 --epochs 40, in the folder of this file:
+    words = "train own_model:Calm --setting depth=4 --epochs 40 --no-report --out out/calm"
+    done = subprocess.run(
+        [sys.executable, "-m", "unspool", *words.split()], cwd=here, capture_output=True, text=True, check=True
+    )
+    print(done.stdout)

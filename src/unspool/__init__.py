@@ -132,7 +132,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.unrolling import read_back_hops as read_back_hops
     from unspool.unrolling import unroll as unroll
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
 _FROM = {

@@ -89,7 +89,7 @@ def test_examples_run(file):
 
 @pytest.mark.parametrize("name", ["own_term.py", "own_algorithm.py", "own_model.py"])
 def test_own_parts_are_short(name):
-    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 45
+    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 50
 
 
 @pytest.mark.long
