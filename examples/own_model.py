@@ -33,12 +33,12 @@ if __name__ == "__main__":
     found = study.run(study.grid(us.models.MLP, Calm, seed=range(3), sparsity=[0, 0.02], epochs=60), data, device="cpu")
     best = found.table.best_each("model")  # settings of your own model are checked, searched and stored like any other
     print(*best, sep="\n")
-    here = Path(__file__).parent
     Path("out").mkdir(exist_ok=True)
     us.study.plot_leaders(found.table, path="out/own_model.png")
 
     # unspool train own_model:Calm --setting depth=4 --epochs 40, in the folder of this file:
     words = "train own_model:Calm --setting depth=4 --epochs 40 --no-report --out out/calm"
+    here = "examples" if Path("examples").is_dir() else "."
     done = subprocess.run(
         [sys.executable, "-m", "unspool", *words.split()], cwd=here, capture_output=True, text=True, check=True
     )
