@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import EdgePenalty as EdgePenalty
     from unspool.objective import EdgeSmoothness as EdgeSmoothness
     from unspool.objective import EdgeSparse as EdgeSparse
+    from unspool.objective import FeatureComputed as FeatureComputed
     from unspool.objective import Fidelity as Fidelity
     from unspool.objective import FilteredFidelity as FilteredFidelity
     from unspool.objective import Fixed as Fixed
@@ -148,7 +149,7 @@ _FROM = {
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "KLFidelity", "LearntEdges", "Simplex", "Computed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "KLFidelity", "LearntEdges", "Simplex", "Computed", "FeatureComputed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -202,6 +203,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "EdgeSmoothness",
     "EdgeSparse",
     "Exact",
+    "FeatureComputed",
     "Fidelity",
     "FilteredFidelity",
     "Fixed",

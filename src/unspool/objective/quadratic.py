@@ -200,6 +200,11 @@ class EdgeSmoothness(SmoothTerm):
             4 * given.graph.scale * channel.spectral_norm(given[self.weight]) * self._edge_weights(given).abs().amax()
         )
 
+    def diagonal(self, h: Tensor, given: Given) -> Map:
+        """That of 2β Bᵀ diag(w) B; negative weights count by their size, so that every node's step stays one downhill."""
+        weights = (self._edge_weights(given) * given[self.weight]).abs()
+        return 2 * (given.graph.squared_incidence.T @ weights[..., None])
+
     def is_convex(self, given: Given) -> bool:
         """Whether all β wₑ are non-negative (sufficient)."""
         return bool((self._edge_weights(given) * given[self.weight] >= 0).all())
