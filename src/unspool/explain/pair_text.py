@@ -55,7 +55,7 @@ def _side(found: PairExplanation, side: Side, other: Side, top: int) -> list[lis
     digits, hops = _decimals(found), side.split.by_hop is not None
     note = f" ({side.split.note})" if hops and side.split.note else ""
     by = "by hop" if hops else "by distance in edges"
-    head = f"what reached {cut(side.name)} ({counted(side.degree, 'neighbour')}), times what {cut(other.name)} is"
+    head = f"what reached {cut(side.name)} ({counted(side.degree, 'neighbour')}), weighed by the output of {cut(other.name)}"
     places = side.largest(top)
     names = [cut(found.name_of(int(side.split.nodes[p]))) for p in places]
     width = max([10, *map(len, names)])
