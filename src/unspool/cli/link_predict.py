@@ -65,7 +65,6 @@ def run(
 ) -> None:
     """Score or recommend, write the table, tell what it holds."""
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
-    check_direction(data)
     # Before the network runs: what cannot be answered is refused at once.
     pairs = None if asked.pairs is None else _read_pairs(asked.pairs, data)
     nodes = chosen if asked.nodes is None else _read_nodes(asked.nodes, data)
@@ -94,7 +93,7 @@ def check_direction(data: Dataset) -> None:
     """Refuse a graph whose edges run one way: links have no direction."""
     if data.directed:
         words = f"links without a direction: hᵤ · hᵥ says the same of both, and {data.name} is directed"
-        raise InputError("directed", True, words, "leave it out")
+        raise InputError("directed", UNSHOWN, words, "let its edges run both ways")
 
 
 def _scored(scorer: LinkScorer, pairs: Tensor, names: list[str]) -> tuple[dict[str, int], dict[str, Any]]:

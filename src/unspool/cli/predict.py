@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unspool import datasets
 from unspool.cli.card import check_card
 from unspool.cli.data_options import DataOptions
-from unspool.cli.link_predict import LinkQuestion
+from unspool.cli.link_predict import LinkQuestion, check_direction
 from unspool.cli.link_predict import run as answer_links
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
@@ -44,6 +44,8 @@ def run(
         asked.refuse(_kind(card), checkpoint)
     data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
+    if _kind(card) == "links":
+        check_direction(data)
     chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
         echo(f"note: {note}", err=True)

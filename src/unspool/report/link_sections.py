@@ -96,7 +96,8 @@ def comparison(found: LinkNumbers) -> list[str]:
         theirs = None if kind is None else found.mean(kind, metric)
         if kind is None or ours is None or theirs is None:
             continue
-        told = f"{score.name} {score.shown(ours)}{score.unit}; without training, {kind.value} reaches {score.shown(theirs)}{score.unit}"
+        best = f"the best score without training, {kind.value}, has {score.shown(theirs)}{score.unit}"
+        told = f"{score.name} {score.shown(ours)}{score.unit}; {best}"
         gained = "." if ours > theirs else ": the network gains nothing over it."
         lines.append(told + gained)
     return lines
@@ -120,7 +121,7 @@ def link_sections(job: Job) -> list[Section]:
 def _table(found: LinkNumbers) -> Table:
     rows = [[name, *(_cell(found, kind, metric) for metric in METRICS)] for name, kind in _rows()]
     over = f", mean ± standard deviation over {len(found.seeds)} seeds" if len(found.seeds) > 1 else ""
-    heads = [Column("", numbers=False), *(score.heading for score in METRICS.values())]
+    heads = [Column("score", numbers=False), *(score.heading for score in METRICS.values())]
     return Table(f"Test links: the network, and scores that need no training, on the same pairs{over}", heads, rows)
 
 
@@ -154,12 +155,13 @@ def protocol_words(seed: Seed) -> list[str]:
 
 
 def _next(job: Job, found: LinkNumbers) -> list[Block]:
-    place = str(job.folder)
-    lines = [
-        f"unspool predict {place} --top 10 --out out/recommended.csv     # new links for every node",
-        f"unspool predict {place} --pairs pairs.csv --out out/scores.csv  # two columns of nodes",
-        f"unspool explain {found.seeds[0].place} --node A --other B          # why a pair is probable",
-    ]
+    commands = {
+        f"unspool predict {job.folder} --top 10 --out out/recommended.csv": "new links for every node",
+        f"unspool predict {job.folder} --pairs pairs.csv --out out/scores.csv": "two columns of nodes",
+        f"unspool explain {found.seeds[0].place} --node A --other B": "why a pair is probable",
+    }
+    width = max(map(len, commands))
+    lines = [f"{command:<{width}}  # {what}" for command, what in commands.items()]
     words = "Predictions are made with every known edge in the graph, those that were held back here too."
     kind, ours = found.best_baseline("auc"), found.mean(None, "auc")
     theirs = None if kind is None else found.mean(kind, "auc")
