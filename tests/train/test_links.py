@@ -195,6 +195,16 @@ def test_an_evaluation_needs_links_that_were_held_back(data):
     assert caught.value.argument == "task"
 
 
+def test_of_two_directions_the_larger_weight_counts(data):
+    weight = torch.rand(data.edge_index.shape[1], generator=torch.Generator().manual_seed(0)) + 0.5
+    uneven = datasets.from_tensors(data.edge_index, data.features, edge_weight=weight, directed=False)
+    task = train.link_task(uneven, valid=0.1, test=0.0)
+    kept = task.loss.pairs[task.train[task.target[task.train] == 1]]
+    whole, graph = uneven.graph.to(torch.float64), task.graph.to(torch.float64)
+    weights = [g.to_dense() * (g.degree[:, None] * g.degree).sqrt() for g in (whole, graph)]
+    torch.testing.assert_close(*(w[kept[:, 0], kept[:, 1]] for w in weights))
+
+
 def test_no_test_links_need_be_held_back(data):
     task = train.link_task(data, valid=0.1, test=0.0)
     assert task.test.numel() == 0

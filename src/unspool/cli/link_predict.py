@@ -185,14 +185,14 @@ def _read_pairs(path: Path, data: Dataset) -> Tensor:
 
 
 def _headed(table: Table, places: dict[str, int], data: Dataset) -> Table:
-    """The first line is a header where neither of its cells is a node; said aloud unless it says source."""
+    """The first line is a header where neither of its cells is a node; said aloud unless one says source."""
     if table.header is not None:
         return table
     first = table.first()[:2]
     if any(cell in places or (not places and cell.isdecimal() and int(cell) < data.nodes) for cell in first):
         return table
     named = table.with_header()
-    if first[0].lower() not in SOURCES:
+    if not any(cell.lower() in SOURCES for cell in table.first()):
         echo(
             f"note: {table.where(0)}: {', '.join(first)} are not nodes, and taken for the names of the columns",
             err=True,

@@ -74,12 +74,17 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
 
 
 def _once(edges: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
-    """Every link once, smaller end first, without loops."""
+    """Every link once, smaller end first, without loops; of two directions the larger weight counts, as in the whole graph."""
     low, high = edges.min(0).values, edges.max(0).values
     apart = low != high
-    code, place = np.unique((low * nodes + high)[apart].numpy(), return_index=True)
+    code, place = np.unique((low * nodes + high)[apart].numpy(), return_inverse=True)
     ends = torch.as_tensor(code)
-    kept = None if weight is None else weight.cpu()[apart][torch.as_tensor(place)]
+    kept = None
+    if weight is not None:
+        heavy = weight.cpu()[apart]
+        kept = torch.zeros(len(code), dtype=heavy.dtype).scatter_reduce(
+            0, torch.as_tensor(place).reshape(-1), heavy, "amax"
+        )
     return torch.stack([ends // nodes, ends % nodes], dim=1), kept
 
 
