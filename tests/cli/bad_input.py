@@ -136,7 +136,7 @@ COMMANDS = [
     ("ranking by two numbers", lambda p: want(p, "--target-column", "price", "--target-column", "size", "--loss", "ranking"), "--loss ranking: expected one column of numbers to order nodes by; give one --target-column"),
     ("classes out of numbers", lambda p: want(p, "--target-column", "price", "--loss", "classes"), "--label-column: expected a column of classes, as friends has no labels to learn from; or give them with --labels"),
     ("no labels at all", want, "--label-column: expected a column of classes, as friends has no labels to learn from; or give them with --labels"),
-    ("links of a graph that has few", lambda p: table(p, X, "--loss", "links", "--label-column", "label"), "7 links are too few to hold 0.05 and 0.1 of them back"),
+    ("links of a graph that has few", lambda p: table(p, X, "--loss", "links", "--label-column", "label"), "7 links are too few to hold 0.05 and 0.1 of them back; give a graph with more edges, or larger shares"),
     # train: which data
     ("your own files and a named set", lambda p: team(p, "--dataset", "cora"), "--dataset names a set and --edges your own files; give one of them"),
     ("features without edges", lambda p: ["train", "--features", p / "people.csv", "--out", p / "out"], "--features belongs to your own files; name the graph with --edges"),
@@ -213,7 +213,8 @@ COMMANDS = [
     ("a pair of a node with itself", lambda p: pairs(p, "source,target\np1,p2\np3,p3\n"), "pairs.csv, line 3: 'p3' is paired with itself; drop the line: a node is not linked with itself"),
     ("a pair without its second node", lambda p: pairs(p, "source,target\np1,\n"), "pairs.csv, line 2: a node is missing; a pair has two"),
     ("pairs in one column", lambda p: pairs(p, "p1\np2\n"), "{}/pairs.csv: it has one column, and a pair has two; is the separator right?"),
-    ("pairs in three columns without names", lambda p: pairs(p, "p1,p2,0.5\n"), "{}/pairs.csv: it has 3 columns: which two are the nodes?; call them source and target in a first line"),
+    ("pairs in three columns without names", lambda p: pairs(p, "p1,p2,0.5\n"), "{}/pairs.csv: it has 3 columns, and a pair has two; call them source and target in the first line"),
+    ("pairs of an unknown ending", lambda p: predict(p, "links", "--pairs", write(p, "pairs.json")), "--pairs {}/pairs.json: expected a table that ends in .csv, .tsv, .txt or .parquet"),
     ("pairs that are not there", lambda p: predict(p, "links", "--pairs", p / "none.csv"), "{}/none.csv does not exist; check the path"),
     ("pairs and recommendations at once", lambda p: [*pairs(p, "p1,p2\n"), "--top", "3"], "--top: expected nothing beside --pairs, which says what is scored; leave one out"),
     ("more recommendations than nodes", lambda p: predict(p, "links", "--top", "60"), "--top 60: expected at most 59, as friends has 60 nodes"),

@@ -56,6 +56,7 @@ def test_sections_hold_table_protocol_and_commands(folder):
     assert "| the network | 85.00 ± 7.07 |" in markdown(well.blocks)
     assert "15 links around" in markdown(well.blocks)
     assert "Of 100 links, 5 (5.0 %) were held back to choose the epoch and 15 (15.0 %)" in markdown(how.blocks)
+    assert "more than 40 rivals" in markdown(how.blocks)
     assert f"unspool predict {folder} --top 10" in markdown(more.blocks)
     assert "does as well" not in markdown(more.blocks)
     assert "50.00 % are among the first ten" in markdown(link_lead(job))

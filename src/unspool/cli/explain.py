@@ -55,8 +55,10 @@ def run(
     notes += _units(network.card)
     found = _explained(network, held, node, other, target, against)
     if out is not None:
-        draw = plot if isinstance(found, Explanation) else plot_pair
-        draw(found, out, top=top)
+        if isinstance(found, Explanation):
+            plot(found, out, top=top)
+        else:
+            plot_pair(found, out, top=top)
     if as_json:
         facts = {"data": held.name, "notes": notes, "picture": None if out is None else str(out)}
         echo(json.dumps({**found.record(top), **facts}, ensure_ascii=False))

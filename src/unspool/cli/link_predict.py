@@ -16,7 +16,7 @@ from unspool.cli.tables import write_table
 from unspool.cli.terminal import echo
 from unspool.datasets import Dataset
 from unspool.datasets.edge_files import SOURCES, TARGETS
-from unspool.datasets.tables import Table, read_table
+from unspool.datasets.tables import PARQUET, TEXT, Table, read_table, suffix
 from unspool.errors import UNSHOWN, DataError, IncompatibleError, InputError, mention
 from unspool.explain import find_node, find_nodes
 from unspool.links import LinkScorer
@@ -164,12 +164,14 @@ def _read_nodes(text: str, data: Dataset) -> Tensor:
 
 def _read_pairs(path: Path, data: Dataset) -> Tensor:
     """Two nodes in each row of a table, in its order."""
-    table, places = read_table(path, comments=True), dict[str, int]()
-    if len(table.columns) < 2:
+    if suffix(path) not in (*TEXT, *PARQUET):
+        raise InputError("pairs", str(path), "a table that ends in .csv, .tsv, .txt or .parquet")
+    bare, places = read_table(path, comments=True), dict[str, int]()
+    if len(bare.columns) < 2:
         raise DataError(str(path), "it has one column, and a pair has two", "is the separator right?")
     if data.names is not None:
         places = {str(name): place for place, name in enumerate(data.names)}
-    table = _headed(table, places, data)
+    table = _headed(bare, places, data)
     columns = [table.texts(column) for column in _columns(table)]
     ends = [[_place(table, row, text, places, data) for row, text in enumerate(column)] for column in columns]
     pairs = torch.tensor(ends, dtype=torch.int64).T
@@ -181,23 +183,21 @@ def _read_pairs(path: Path, data: Dataset) -> Tensor:
             f"{columns[0][row]!r} is paired with itself",
             "drop the line: a node is not linked with itself",
         )
+    if table is not bare and not any(cell.lower() in SOURCES for cell in bare.first()):
+        # A mistyped pair looks like a header, too: said aloud.
+        said = ", ".join(bare.first())
+        echo(f"note: {bare.where(0)}: {said} are not nodes, and taken for the names of the columns", err=True)
     return pairs
 
 
 def _headed(table: Table, places: dict[str, int], data: Dataset) -> Table:
-    """The first line is a header where neither of its cells is a node; said aloud unless one says source."""
+    """The first line is a header where neither of its first two cells is a node."""
     if table.header is not None:
         return table
     first = table.first()[:2]
     if any(cell in places or (not places and cell.isdecimal() and int(cell) < data.nodes) for cell in first):
         return table
-    named = table.with_header()
-    if not any(cell.lower() in SOURCES for cell in table.first()):
-        echo(
-            f"note: {table.where(0)}: {', '.join(first)} are not nodes, and taken for the names of the columns",
-            err=True,
-        )
-    return named
+    return table.with_header()
 
 
 def _columns(table: Table) -> tuple[int, int]:
@@ -206,8 +206,8 @@ def _columns(table: Table) -> tuple[int, int]:
     if found[0] is not None and found[1] is not None:
         return found[0], found[1]
     if len(table.columns) > 2:
-        hint = "call them source and target in a first line"
-        raise DataError(str(table.path), f"it has {len(table.columns)} columns: which two are the nodes?", hint)
+        hint = "call them source and target in the first line"
+        raise DataError(str(table.path), f"it has {len(table.columns)} columns, and a pair has two", hint)
     return 0, 1
 
 

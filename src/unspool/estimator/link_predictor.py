@@ -215,7 +215,8 @@ class LinkPredictor(OpenSettings):
             raise InputError("seed", self.seed, "a whole number of at least 0")
         for name in ("valid_share", "test_share"):
             share = getattr(self, name)
-            if not isinstance(share, numbers.Real) or not 0 <= share < 1 or (name == "valid_share" and share == 0):
+            number = isinstance(share, numbers.Real) and 0 <= float(share) < 1
+            if not number or (name == "valid_share" and share == 0):
                 raise InputError(name, share, "a share of the links, between 0 and 1")
         return TrainConfig(
             lr=self.lr, weight_decay=self.weight_decay, epochs=self.epochs, monitor=self.monitor,

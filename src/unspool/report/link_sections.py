@@ -141,6 +141,7 @@ def protocol_words(seed: Seed) -> list[str]:
         return ["The card does not say how it was measured."]
     train, valid, test, ranked, rivals = (int(value) for value in told.values() if value is not None)
     every = train + valid + test
+    few = [f"No link has more than {rivals} rivals here, so Hits@50 says little."] if rivals < 100 else []
     return [
         f"Of {counted(every, 'link')}, {valid} ({100 * valid / every:.1f} %) were held back to choose the epoch and {test} "
         f"({100 * test / every:.1f} %) for the test. The network sees a graph without them, in training and in the test.",
@@ -151,6 +152,7 @@ def protocol_words(seed: Seed) -> list[str]:
         f"For ranks, each of {counted(ranked, 'test link')} keeps one end, and competes with up to {rivals} other nodes that are not linked with it "
         "anywhere in the whole graph. Of equal scores the mean rank counts.",
         f"The seed ({seed.name} here) draws all of this; the same seed draws the same links, pairs and rivals for every model.",
+        *few,
     ]
 
 

@@ -93,8 +93,9 @@ def evaluate_links(model: nn.Module, task: Task, seed: int) -> LinkEvaluation:
     pairs, yes = task.loss.pairs.cpu().numpy(), task.target.cpu().numpy() > 0.5
     test = task.test.cpu().numpy()
     rivals = draw_rivals(pairs[test][yes[test]], pairs[yes], task.graph.nodes, seed)
-    counts = [int(yes[part.cpu().numpy()].sum()) for part in (task.train, task.valid, task.test)]
-    protocol = LinkProtocol(seed, *counts, len(rivals.kept), int((rivals.others >= 0).sum(1).max(initial=0)))
+    train, valid, held = (int(yes[part.cpu().numpy()].sum()) for part in (task.train, task.valid, task.test))
+    most = int((rivals.others >= 0).sum(1).max(initial=0))
+    protocol = LinkProtocol(seed, train, valid, held, len(rivals.kept), most)
     h = model(task.x, task.graph).double().cpu().numpy()
     asked = pairs[test], yes[test]
     score, network = _measured(h, *asked, rivals)

@@ -54,7 +54,9 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
     links, weight = _once(data.edge_index.cpu(), getattr(data, "edge_weight", None), data.nodes)
     counts = [round(valid * links.shape[0]), round(test * links.shape[0])]
     if links.shape[0] - sum(counts) < 1 or counts[0] < 1 or (test > 0 and counts[1] < 1):
-        raise ValueError(f"{links.shape[0]} links are too few to hold {valid:g} and {test:g} of them back")
+        raise ValueError(
+            f"{links.shape[0]} links are too few to hold {valid:g} and {test:g} of them back; give a graph with more edges, or larger shares"
+        )
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(links.shape[0], generator=generator)
     held = {"valid": order[: counts[0]], "test": order[counts[0] : sum(counts)], "train": order[sum(counts) :]}
