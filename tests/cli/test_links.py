@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from cli.people import ask, card, own, train, write_people
+from cli.people import ask, card, own, refuse, train, write_people
 from unspool import datasets, links
 from unspool import train as training
 from unspool.estimator import LinkPredictor
@@ -174,3 +174,16 @@ def test_the_report_says_links(folder):
 def test_training_says_what_is_reached_without_it(folder, tmp_path):
     said = train(tmp_path / "job", *own(folder, "--loss", "links"), model="SGC", epochs=3, quiet=False)
     assert "the best score without training" in said
+
+
+def test_small_graphs_have_fewer_recommendations(folder, tmp_path):
+    (tmp_path / "e.csv").write_text("source,target\nx,y\ny,z\n")
+    (tmp_path / "x.csv").write_text("id,a,b,c\nx,1,0,0\ny,0,1,0\nz,0,0,1\n")
+    files = ["--edges", tmp_path / "e.csv", "--features", tmp_path / "x.csv"]
+    ask("predict", folder / "job", *files, "--out", tmp_path / "top.csv")
+    assert [(row["id"], row["other"]) for row in rows(tmp_path / "top.csv")] == [("x", "z"), ("z", "x")]
+
+
+@pytest.mark.parametrize("text", ["a\rb", '"', ",", "", "\0"])
+def test_names_of_nodes_that_are_none(folder, tmp_path, text):
+    refuse("predict", folder / "job", "--nodes", text, "--out", tmp_path / "top.csv")

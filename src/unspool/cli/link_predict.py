@@ -68,7 +68,7 @@ def run(
     # Before the network runs: what cannot be answered is refused at once.
     pairs = None if asked.pairs is None else _read_pairs(asked.pairs, data)
     nodes = chosen if asked.nodes is None else _read_nodes(asked.nodes, data)
-    top = TOP if asked.top is None else asked.top
+    top = min(TOP, data.nodes - 1) if asked.top is None else asked.top
     if pairs is None and not top < data.nodes:
         raise InputError("top", top, f"at most {data.nodes - 1}, as {data.name} has {data.nodes} nodes")
     scorer = LinkScorer.of(models, data.features.to(device), data.graph.to(device))
@@ -152,7 +152,10 @@ def _read_nodes(text: str, data: Dataset) -> Tensor:
     """Names with commas between; one that holds a comma is written in quotes, unless it stands alone."""
     if data.names is not None and text in map(str, data.names):
         return find_nodes([text], data.nodes, data.names)
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:  # such as a line break inside
+        names = []
     if not names or "" in names:
         raise InputError("nodes", text, "names of nodes with commas between")
     found = find_nodes(names, data.nodes, data.names)
@@ -195,7 +198,10 @@ def _headed(table: Table, places: dict[str, int], data: Dataset) -> Table:
     if table.header is not None:
         return table
     first = table.first()[:2]
-    if any(cell in places or (not places and cell.isdecimal() and int(cell) < data.nodes) for cell in first):
+    if any(
+        cell in places or (not places and cell.isdecimal() and len(cell) < 19 and int(cell) < data.nodes)
+        for cell in first
+    ):
         return table
     return table.with_header()
 

@@ -27,8 +27,8 @@ def explain(checkpoint: Path, **options: Any) -> None:
     """Explain the prediction of a node, or of a link: which hops, which neighbours, what the denoiser changed.
 
     Exact for models whose propagation is linear: contributions of hops and nodes sum to the score. The others are split
-    to first order, and what that leaves unexplained is printed. A model of links explains a pair, --node and --other. FOLDER holds one trained model. Without --edges or --dataset, the
-    data that it was trained on are used.
+    to first order, and what that leaves unexplained is printed. A model of links explains a pair, --node and --other.
+    FOLDER holds one trained model. Without --edges or --dataset, the data that it was trained on are used.
 
     Example: unspool explain out/train/seed0 --node 1708 --against runner-up --out out/why.png
     """
