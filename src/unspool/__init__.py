@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool import explain as explain
     from unspool import explore as explore
     from unspool import graph as graph
+    from unspool import links as links
     from unspool import models as models
     from unspool import nn as nn
     from unspool import objective as objective
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.errors import IncompatibleError as IncompatibleError
     from unspool.errors import InputError as InputError
     from unspool.estimator import GraphDenoiser as GraphDenoiser
+    from unspool.estimator import LinkPredictor as LinkPredictor
     from unspool.estimator import NodeClassifier as NodeClassifier
     from unspool.estimator import NodeRegressor as NodeRegressor
     from unspool.estimator import NodeSplit as NodeSplit
@@ -138,14 +140,14 @@ __version__ = "0.2.0"
 #: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
 _FROM = {
     "": (
-        "algorithm", "datasets", "denoise", "estimator", "explain", "explore", "graph", "models", "nn", "objective", "ops", "report", "reproduce",
+        "algorithm", "datasets", "denoise", "estimator", "explain", "explore", "graph", "links", "models", "nn", "objective", "ops", "report", "reproduce",
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
         "ADMM", "Anderson", "BlockCoordinate", "ConjugateGradient", "MirrorDescent", "Newton", "Reweighted", "Jacobi", "PrimalDual", "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
     ),
     "errors": ("IncompatibleError", "InputError"),
-    "estimator": ("GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"),
+    "estimator": ("GraphDenoiser", "LinkPredictor", "NodeClassifier", "NodeRegressor", "NodeSplit"),
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
@@ -230,6 +232,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "Learnable",
     "LearntEdges",
     "LinearOperator",
+    "LinkPredictor",
     "Log",
     "LowRank",
     "MirrorDescent",
@@ -277,6 +280,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "explain",
     "explore",
     "graph",
+    "links",
     "load",
     "minimise",
     "models",

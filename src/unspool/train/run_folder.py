@@ -18,6 +18,7 @@ from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
 from unspool.settings import REQUIRED
 from unspool.train.fitting import Run
+from unspool.train.link_evaluation import evaluate_links
 from unspool.train.loader import TrialLoader
 from unspool.train.record import Ending, Epoch
 from unspool.train.task_kind import TaskKind
@@ -132,6 +133,7 @@ def save_trained(
         key=trial.key(loader.fingerprint),
         data=_data(loader, trial),
         task=_task(loader, trial),
+        **_links(model, loader, trial),
         metrics={**asdict(run.best), "seed": trial.seed, **ending},
         **({} if facts is None else dict(facts)),
     )
@@ -161,6 +163,14 @@ def _task(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
     scaling = loader.task(trial.seed, trial.normalise_rows).scaling
     found: dict[str, Any] = {"kind": loader.kind.value, "score": loader.score}
     return found if scaling is None else {**found, "centre": scaling.centre.tolist(), "scale": scaling.scale.tolist()}
+
+
+def _links(model: nn.Module, loader: TrialLoader, trial: Trial) -> dict[str, Any]:
+    """What the card of a network that looks for links says more: how it was measured, ranks, and what is reached without it."""
+    if loader.kind is not TaskKind.LINKS:
+        return {}
+    task = loader.task(trial.seed, trial.normalise_rows)
+    return {"links": evaluate_links(model, task, trial.seed).to_plain()}
 
 
 def _history(run: Run) -> bytes:
