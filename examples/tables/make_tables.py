@@ -46,7 +46,11 @@ def customers(folder, count=1200):
     write(
         Path(folder, "calls.csv"),
         ["caller", "callee", "calls", "minutes"],
-        [(f"C{i:05d}", f"C{j:05d}", random.poisson(4) + 1, round(random.exponential(6), 1)) for i, j in calls if i != j],
+        [
+            (f"C{i:05d}", f"C{j:05d}", random.poisson(4) + 1, round(random.exponential(6), 1))
+            for i, j in calls
+            if i != j
+        ],
     )
 
 
@@ -90,7 +94,10 @@ def sensors(folder, count=400):
     write(
         Path(folder, "roads.csv"),
         ["from", "to", "closeness"],
-        [(f"s{i}", f"s{j}", round(float(np.exp(-20 * np.linalg.norm(place[i] - place[j]))), 4)) for i, j in sorted(roads)],
+        [
+            (f"s{i}", f"s{j}", round(float(np.exp(-20 * np.linalg.norm(place[i] - place[j]))), 4))
+            for i, j in sorted(roads)
+        ],
     )
 
 
