@@ -17,6 +17,7 @@ Array = np.ndarray[Any, Any]
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
 PARQUET = (".parquet", ".pq")
+_WAY = "encode it, or leave the column out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +79,10 @@ class Table:
         """A column as text; whole numbers without a decimal point, blanks as empty text."""
         return [_text(value) for value in self.columns[column]]
 
-    def numbers(self, column: int, gaps: bool = False, hint: str = "") -> Array:
+    def numbers(self, column: int, gaps: bool = False, hint: str = "", way: str = _WAY) -> Array:
         """A column as float64, or a sentence that names the cell which is not a number or is missing; ``hint`` ends it.
 
-        With ``gaps`` a missing cell is NaN.
+        With ``gaps`` a missing cell is NaN; ``way`` is what to do about text.
         """
         held = self.columns[column]
         # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0 and 3 of ٣.
@@ -91,7 +92,7 @@ class Table:
         except (TypeError, ValueError):
             values = None
         if values is None:
-            values = np.array([self._number(row, column, gaps, hint) for row in range(self.rows)])
+            values = np.array([self._number(row, column, gaps, hint, way) for row in range(self.rows)])
         bad = np.flatnonzero(np.isinf(values) if gaps else ~np.isfinite(values))
         if bad.size:
             raise ValueError(
@@ -99,7 +100,7 @@ class Table:
             )
         return values
 
-    def _number(self, row: int, column: int, gaps: bool, hint: str) -> float:
+    def _number(self, row: int, column: int, gaps: bool, hint: str, way: str) -> float:
         text = _text(self.columns[column][row])
         if gaps and text.lower() in ("", "nan", "na"):
             return float("nan")
@@ -111,7 +112,7 @@ class Table:
             raise DataError(
                 f"{self.where(row)}, {self.label(column)}",
                 f"{text!r} is not a number",
-                f"encode it, or leave the column out{hint}",
+                f"{way}{hint}",
             )
         return float(text)
 
