@@ -154,7 +154,7 @@ CASES = [
     ("an adjacency that is not square", lambda p: datasets.from_scipy(scipy.sparse.csr_array(np.ones((2, 3)))), "the adjacency matrix has shape (2, 3): it must be square"),
     # names
     ("an unknown data set", lambda p: datasets.load("koraa"), "dataset='koraa': expected the name of a data set; did you mean cora? Your own files: edges=..."),
-    ("a data set that is not here", lambda p: datasets.load("computers", p), "Computers: amazon_electronics_computers.npz is missing; put it at {}/Amazon/Computers/raw/amazon_electronics_computers.npz (published at https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_computers.npz), point UNSPOOL_DATA or root= at a folder that has Amazon/Computers/raw/amazon_electronics_computers.npz, or call load('computers', download=True)"),
+    ("a data set that is not here", lambda p: datasets.load("computers", p), "Computers: amazon_electronics_computers.npz is missing; put it at {}/Amazon/Computers/raw/amazon_electronics_computers.npz (published at https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_computers.npz), point UNSPOOL_DATA or root= at a folder that has Amazon/Computers/raw/amazon_electronics_computers.npz, or have it fetched with download=True"),
     ("regions beyond the grid", lambda p: datasets.grid(2, 2, regions=3), "regions=3: 4 nodes allow 1 to 1 regions"),
     ("homophily above one", lambda p: datasets.contextual_sbm(homophily=1.5), "homophily=1.5: the share of edges inside classes lies between 0 and 1"),
 ]  # fmt: skip

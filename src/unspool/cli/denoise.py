@@ -32,6 +32,7 @@ class DenoiseOptions:
     features: Path
     id_column: str | None
     feature_columns: tuple[str, ...]
+    drop_columns: tuple[str, ...]
     header: bool | None
     problem: str
     fill: bool
@@ -55,8 +56,8 @@ def run(options: DenoiseOptions) -> None:
             "give it with --weight"
         )
     columns = Columns(
-        options.id_column, options.feature_columns if options.feature_columns else None, header=options.header
-    )
+        options.id_column, options.feature_columns if options.feature_columns else None, header=options.header, drop=options.drop_columns
+    )  # fmt: skip
     with direction_is_noted(), solve_reports():
         signals = read_signals(options.edges, options.features, columns, gaps=options.fill)
         graph, x = _graph(signals.dataset, options.normalise), torch.from_numpy(signals.values)
