@@ -106,8 +106,28 @@ class DataOptions:
             "id_column": self.id_column, "label_column": self.label_column, "split_column": self.split_column, "weight_column": self.weight_column,
             "feature_columns": list(self.feature_columns) if self.feature_columns else None, "drop_columns": self.drop_columns,
             "target_columns": list(self.target_columns) if self.target_columns else None,
-            "one_hot": {**{name: None for name in self.one_hot}, **known},
+            "one_hot": {**dict.fromkeys(self.one_hot), **known},
         }  # fmt: skip
+
+    def words(self) -> list[str]:
+        """The same as it is typed.
+
+        Example:
+            >>> DataOptions(edges=Path("e.csv"), one_hot=("a", "b"), directed=True).words()
+            ['--edges', 'e.csv', '--directed', '--one-hot', 'a', '--one-hot', 'b']
+        """
+        found = list[str]()
+        flags = {"header": ("--header", "--no-header"), "directed": ("--directed", "--undirected")}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if name in flags and value is not None:
+                found.append(flags[name][0] if value else flags[name][1])
+            elif name == "download":
+                found += ["--download"] if value else []
+            else:
+                many = value if isinstance(value, tuple) else () if value is None else (value,)
+                found += [word for one in many for word in (option(name), str(one))]
+        return found
 
     @staticmethod
     def from_record(held: Mapping[str, Any]) -> DataOptions:
@@ -125,7 +145,11 @@ class DataOptions:
         if not self.own:
             found: dict[str, Any] = {"dataset": self.dataset if self.dataset is not None else default}
             return found if self.split is None else {**found, "split": self.split}
-        held = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data", "download")}
+        held = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in ("dataset", "data", "download")
+        }
         return {name: _plain(value) for name, value in held.items() if value or value is False}
 
 
@@ -144,7 +168,10 @@ def cache_is_said(name: str) -> Generator[None]:
     before = kept.stat().st_mtime_ns if kept is not None and kept.is_file() else None
     yield
     if kept is not None and kept.is_file() and kept.stat().st_mtime_ns != before:
-        echo(f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place", err=True)
+        echo(
+            f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place",
+            err=True,
+        )
 
 
 @contextmanager

@@ -33,7 +33,9 @@ def run(name: str | None, data: Path | None, download: bool, as_json: bool) -> N
         table.add_row(entry.name, entry.about, entry.where)
     console = Terminal()
     console.print(table)
-    console.print("unspool datasets NAME counts what is in it; --data DIR or UNSPOOL_DATA says where raw files lie; --download fetches one")
+    console.print(
+        "unspool datasets NAME counts what is in it; --data DIR or UNSPOOL_DATA says where raw files lie; --download fetches one"
+    )
     console.print(f"processed copies, which load faster, are kept in {cache_folder()}")
 
 

@@ -24,7 +24,12 @@ _CHOICES = {
     "Mixing": "mixing", "Monitor": "monitor", "Precision": "precision", "Side": "weights", "Stop": "stop",
 }  # fmt: skip
 #: What is done in Python, and how it is typed.
-_OTHERWISE = {"directed=True": "--directed", "data.with_split(...)": "--split", "download=True": "--download", "root= at": "--data at"}
+_OTHERWISE = {
+    "directed=True": "--directed",
+    "data.with_split(...)": "--split",
+    "download=True": "--download",
+    "root= at": "--data at",
+}
 _CHOICE = re.compile(rf"(?:\b\w+=)?\b({'|'.join(_CHOICES)})\.([A-Z_0-9]+)\b")
 
 

@@ -134,10 +134,10 @@ def from_files(
         )
     held = read_edges(Path(edges), edge_columns, weight_column)
     x = None if features is None else read_features(Path(features), columns, answers=labels is None)
-    y = find_targets(x, labels, columns) if target_columns else _find_labels(held, x, Path(edges), labels, columns)
+    y = find_targets(x, labels, columns) if target_columns else find_labels(held, x, Path(edges), labels, columns)
     check_dropped(columns, held, x, y)
     called = Path(edges).name.split(".")[0] if name is None else name
-    made = _joined(held, x, y, columns, split, called, False if held.undirected else directed)
+    made = join(held, x, y, columns, split, called, False if held.undirected else directed)
     left = [column for column in held.unused if column not in columns.drop]
     unused = (f"columns of the edges that are not used: {', '.join(left)}",) if left else ()
     told = () if x is None else x.notes
@@ -205,11 +205,11 @@ def read_signals(edges: Place, features: Place, columns: Columns, gaps: bool = F
     matrix = x.matrix.toarray() if scipy.sparse.issparse(x.matrix) else x.matrix
     bare = replace(x, matrix=np.zeros((matrix.shape[0], 1)), columns=None)
     way = False if held.undirected else None
-    dataset = _joined(held, bare, None, columns, None, Path(edges).name.split(".")[0], way)
+    dataset = join(held, bare, None, columns, None, Path(edges).name.split(".")[0], way)
     return Signals(dataset, matrix.astype(np.float64), x.columns, x.id_name)
 
 
-def _joined(
+def join(
     held: EdgeFile,
     x: Features | None,
     y: Labels | None,
@@ -219,7 +219,7 @@ def _joined(
     directed: bool | None,
 ) -> Dataset:
     """One data set out of what three files say about nodes by name."""
-    names, origin = _node_names(held, x, y)
+    names, origin = node_names(held, x, y)
     place = {node: row for row, node in enumerate(names)}
     hint = f"; if the line is a header, name its columns: {mention('edge_columns')}" if held.bare else ""
     ends = [_places(side, place, origin, held.where, hint) for side in (held.sources, held.targets)]
@@ -282,7 +282,7 @@ def _check_ids(x: Features | None, y: Labels | None, columns: Columns) -> None:
         )
 
 
-def _find_labels(
+def find_labels(
     held: EdgeFile, x: Features | None, edges: Path, labels: Place | None, columns: Columns
 ) -> Labels | None:
     """Labels from their own file, from a column of the features, or from GraphML's attributes."""
@@ -312,7 +312,7 @@ def _attribute_classes(path: Path, held: EdgeFile, column: str) -> Labels:
     return Labels(numbers, classes, list(held.nodes), None, path, notes=notes)
 
 
-def _node_names(held: EdgeFile, x: Features | None, y: Labels | None) -> tuple[tuple[str, ...], str]:
+def node_names(held: EdgeFile, x: Features | None, y: Labels | None) -> tuple[tuple[str, ...], str]:
     """The nodes in order, and the file that says so."""
     for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else len(y.numbers))):
         if part is not None and rows is not None and (part is x or part.ids is None):
