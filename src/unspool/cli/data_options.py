@@ -69,7 +69,7 @@ class DataOptions:
             if name is None:
                 raise ValueError("which data? Give --dataset NAME, or --edges FILE (and --features FILE)")
             look_here(self.dataset or "")
-            with cache_is_said(name):
+            with places_are_said(name, self.data, self.download):
                 found = datasets.load(name, root=self.data, download=self.download)
         else:
             found = self._files(_drawn_or_none if split_or_none and self.split_column is None else None, categories)
@@ -160,18 +160,18 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def cache_is_said(name: str) -> Generator[None]:
-    """Say where a processed copy of a data set was put, the first time: the folder with raw data is not written to."""
+def places_are_said(name: str, data: Path | None, download: bool) -> Generator[None]:
+    """Say where files were fetched to, and where a processed copy was put: not into the folder with raw data, which may be anybody's."""
     from unspool.datasets.named_sets import cached_copy
+    from unspool.datasets.places import data_root
 
     kept = cached_copy(name)
     before = kept.stat().st_mtime_ns if kept is not None and kept.is_file() else None
     yield
+    if kept is not None and download:
+        echo(f"note: fetched files go to {data_root(data)}; --data or UNSPOOL_DATA names another place", err=True)
     if kept is not None and kept.is_file() and kept.stat().st_mtime_ns != before:
-        echo(
-            f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place",
-            err=True,
-        )
+        echo(f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place", err=True)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 
 from unspool import datasets
-from unspool.cli.data_options import cache_is_said
+from unspool.cli.data_options import places_are_said
 from unspool.cli.paths import look_here
 from unspool.cli.terminal import Terminal, echo
 from unspool.datasets.places import cache_folder
@@ -42,7 +42,7 @@ def run(name: str | None, data: Path | None, download: bool, as_json: bool) -> N
 def _one_dataset(name: str, data: Path | None, download: bool, as_json: bool) -> None:
     look_here(name)
     try:
-        with cache_is_said(name):
+        with places_are_said(name, data, download):
             found = datasets.load(name, root=data, download=download)
     except InputError as problem:
         argument = "NAME" if problem.argument == "dataset" else problem.argument

@@ -132,8 +132,8 @@ def from_pyg(
         targets=y if fractions else None, directed=directed, split=chosen, name=name,
     )  # fmt: skip
     attributes = getattr(data, "edge_attr", None)
-    unused = isinstance(attributes, Tensor) and (attributes.ndim > 1 and attributes.shape[1] > 1)
-    note = (f"of the {attributes.shape[1]} columns of edge_attr, {_used(weight_column)}",) if unused else ()
+    many = attributes.shape[1] if isinstance(attributes, Tensor) and attributes.ndim > 1 else 1
+    note = (f"of the {many} columns of edge_attr, {_used(weight_column)}",) if many > 1 else ()
     return made._like(recorded=recorded, notes=(*made.notes, *note))  # pyright: ignore[reportPrivateUsage]
 
 

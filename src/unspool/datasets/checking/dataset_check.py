@@ -11,14 +11,12 @@ from unspool.datasets.checking.measures import (
     LabelFacts,
     SplitFacts,
     TargetFacts,
-    distinct_rows,
     graph_facts,
     label_facts,
     split_facts,
     target_facts,
 )
 from unspool.datasets.dataset import Dataset
-from unspool.datasets.features import to_numpy
 
 #: A class of more than this share makes accuracy misleading.
 UNBALANCED = 0.75
@@ -113,8 +111,7 @@ def _of_split(data: Dataset, split: SplitFacts | None) -> list[Finding]:
     if split is None or data.split is None:
         return []
     found = list[Finding]()
-    # Where many nodes share their features anyway, as with a few categories, equal rows are no copies.
-    if split.shared_rows > COPIES * split.test and distinct_rows(to_numpy(data.features)) > 0.5 * data.nodes:
+    if split.shared_rows > COPIES * split.test:
         found.append(Finding(Kind.SHARED_ROWS, count=split.shared_rows, of=split.test))
     if data.targets is None:
         trained = set(data.labels[data.split.train].tolist())

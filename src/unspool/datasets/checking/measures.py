@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+#: Rows of fewer whole numbers than this may be equal by chance.
+TELLING = 8
+
 
 @dataclass(frozen=True)
 class GraphFacts:
@@ -83,7 +86,7 @@ class TargetFacts:
 
 @dataclass(frozen=True)
 class SplitFacts:
-    """Sizes of the parts, and how many test nodes have exactly the (non-zero) features of a training node."""
+    """Sizes of the parts, and how many test nodes have exactly the features of a training node, where that is hardly chance."""
 
     name: str
     train: int
@@ -169,17 +172,13 @@ def split_facts(data: Dataset) -> SplitFacts | None:
     return SplitFacts(split.name, train.size, int(split.valid.numel()), test.size, shared)
 
 
-def distinct_rows(features: Any) -> int:
-    """How many different rows there are that are not zero."""
-    return len(set(_row_marks(features)) - {None})
-
-
 def _row_marks(features: Any) -> list[bytes | None]:
-    """Bytes that are equal where rows are; None of rows of zeros, which say nothing."""
-    if isinstance(features, np.ndarray):
-        clean = np.ascontiguousarray(features + 0.0)  # -0.0 is 0.0
-        return [row.tobytes() if row.any() else None for row in clean]
+    """Bytes that are equal where rows are; None of rows that may well be equal by chance: a few whole numbers, or nothing."""
     rows = scipy.sparse.csr_array(features)
     rows.sort_indices()
-    ends = rows.indptr
-    return [rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() if b > a else None for a, b in pairwise(ends)]
+    found = list[bytes | None]()
+    for a, b in pairwise(rows.indptr):
+        held = rows.data[a:b]
+        telling = b - a >= TELLING or bool((held != np.floor(held)).any())
+        found.append(rows.indices[a:b].tobytes() + held.tobytes() if telling else None)
+    return found
