@@ -171,7 +171,10 @@ def places_are_said(name: str, data: Path | None, download: bool) -> Generator[N
     if kept is not None and download:
         echo(f"note: fetched files go to {data_root(data)}; --data or UNSPOOL_DATA names another place", err=True)
     if kept is not None and kept.is_file() and kept.stat().st_mtime_ns != before:
-        echo(f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place", err=True)
+        echo(
+            f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place",
+            err=True,
+        )
 
 
 @contextmanager
