@@ -137,12 +137,7 @@ def from_files(
     y = find_targets(x, labels, columns) if target_columns else find_labels(held, x, Path(edges), labels, columns)
     check_dropped(columns, held, x, y)
     called = Path(edges).name.split(".")[0] if name is None else name
-    made = join(held, x, y, columns, split, called, False if held.undirected else directed)
-    left = [column for column in held.unused if column not in columns.drop]
-    unused = (f"columns of the edges that are not used: {', '.join(left)}",) if left else ()
-    told = () if x is None else x.notes
-    categories = {} if x is None else x.categories
-    return replace(made, notes=(*made.notes, *unused, *told), categories=categories) if unused or told else made
+    return join(held, x, y, columns, split, called, False if held.undirected else directed)
 
 
 def check_dropped(columns: Columns, held: EdgeFile, x: Features | None, y: Labels | None) -> None:
@@ -237,7 +232,10 @@ def join(
         targets=numbers if aims else None, feature_names=columns.features if x is None else x.columns, directed=directed,
         split=given, name=name,
     )  # fmt: skip
-    return made if y is None or not y.notes else replace(made, notes=(*made.notes, *y.notes))
+    left = [column for column in held.unused if column not in columns.drop]
+    unused = (f"columns of the edges that are not used: {', '.join(left)}",) if left else ()
+    notes = (*made.notes, *(() if y is None else y.notes), *unused, *(() if x is None else x.notes))
+    return replace(made, notes=notes, categories={} if x is None else x.categories)
 
 
 def _check_heads(held: EdgeFile, place: dict[str, int]) -> None:

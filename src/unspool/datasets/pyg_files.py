@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from unspool.datasets.dataset import Dataset
-from unspool.datasets.limits import check_archive
+from unspool.datasets.limits import TooLarge, check_archive
 from unspool.datasets.own import Splitting, from_pyg
 from unspool.datasets.tables import check_file
 from unspool.errors import DataError, IncompatibleError, InputError, mention
@@ -134,7 +134,11 @@ def _opened(path: Path) -> Any:
         data = path.read_bytes()
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             check_archive(path, archive)
-    except zipfile.BadZipFile:
+    except (TooLarge, OSError):
+        raise
+    except (
+        Exception
+    ):  # Trap: besides BadZipFile, a changed byte gives UnicodeDecodeError, NotImplementedError and others
         raise DataError(f"{path}", "it is damaged, or not a file of torch.save", "save it again") from None
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals([(c, name) for name, c in stand_ins.items()]):

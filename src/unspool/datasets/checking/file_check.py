@@ -282,8 +282,7 @@ def _joined(
                 weights=None if held.weights is None else held.weights[kept], where=lambda row: held.where(kept[row]),
             )  # fmt: skip
         with _unwarned():
-            made = join(held, x, y, columns, split, name, False if held.undirected else directed)
-        return replace(made, categories={} if x is None else x.categories)
+            return join(held, x, y, columns, split, name, False if held.undirected else directed)
     except _PROBLEMS as problem:
         look.problem(problem)
         return None

@@ -108,7 +108,7 @@ def by_importance(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 def _some(finding: Finding) -> str:
-    shown = ", ".join(map(repr, finding.examples[:3]))
+    shown = ", ".join(repr(one if len(one) <= 40 else f"{one[:39]}…") for one in finding.examples[:3])
     return f" ({shown}{', ...' if finding.count > 3 or len(finding.examples) > 3 else ''})" if shown else ""
 
 
@@ -136,7 +136,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.NO_ANSWER: _answer,
     Kind.LEAK: lambda f: f"column {f.about!r} gives the answer away: its value tells it for all {f.count} nodes; if it is not known before the answer is, leave it out with {_drop(f)}",
     Kind.TEXT: _text,
-    Kind.BROKEN_NUMBERS: lambda f: f"column {f.about!r} holds numbers, and {f.count} of {f.of} cells that are not{_some(f)}; correct them, or leave it out with {_drop(f)}",
+    Kind.BROKEN_NUMBERS: lambda f: f"column {f.about!r} holds numbers, and {f.count} of {f.of} cells that are not, or not finite{_some(f)}; correct them, or leave it out with {_drop(f)}",
     Kind.MISSING: lambda f: f"column {f.about!r} has no value in {f.count} of {f.of} rows; fill them, or leave it out with {_drop(f)}",
     Kind.ID: lambda f: f"column {f.about!r} numbers the nodes ({f.count} rows, as many values), and is read as a feature; leave it out with {_drop(f)}",
     Kind.SHARED_ROWS: lambda f: f"{f.count} of {f.of} test nodes {'has' if f.count == 1 else 'have'} exactly the features of a training node; if they are copies, the test score is too good",

@@ -54,7 +54,7 @@ class ColumnFacts:
         missing: cells without a value.
         distinct: different values.
         examples: the first of them.
-        strays: cells that are not numbers, of a column of text.
+        strays: cells that are not numbers, or not finite ones.
     """
 
     file: str
@@ -104,15 +104,16 @@ def _facts(table: Table, column: int, name: str, role: Role) -> ColumnFacts:
     texts = table.texts(column)
     held = [text for text in texts if text.lower() not in GAPS]
     values = dict.fromkeys(held)
+    words = [text for text in values if not is_number(text)]
     strays = [text for text in values if not is_number(text) or not np.isfinite(float(text))]
-    stray = set(strays)
     if not held:
         kind = ColumnKind.EMPTY
-    elif strays:
+    elif words:
         kind = ColumnKind.TEXT
     else:
         kind = ColumnKind.WHOLE if all(float(text).is_integer() for text in values) else ColumnKind.NUMBERS
     examples = tuple((strays if strays and len(strays) < len(values) else list(values))[:5])
+    stray = set(strays)
     many = sum(text in stray for text in held) if stray else 0
     return ColumnFacts(table.path.name, name, kind, role, len(texts) - len(held), len(values), examples, many)
 
@@ -123,6 +124,8 @@ def feature_findings(facts: ColumnFacts, table: Table, answers: list[str] | None
         return None
     if facts.kind is ColumnKind.TEXT:
         return _of_text(facts, table, answers)
+    if facts.strays and facts.role is Role.FEATURE:
+        return Finding(Kind.BROKEN_NUMBERS, facts.name, facts.strays, table.rows, examples=facts.examples)
     gaps = facts.missing and (facts.role is Role.FEATURE or facts.kind is ColumnKind.EMPTY)
     return Finding(Kind.MISSING, facts.name, facts.missing, table.rows) if gaps else None
 
