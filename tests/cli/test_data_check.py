@@ -1,7 +1,9 @@
 """unspool data check: everything in one look, and a command that works as it is printed."""
 
 import json
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 import torch
@@ -128,3 +130,14 @@ def test_checked_and_trained_data_are_the_same(folder, tmp_path):
     told = trains(shlex.split(found["command"]), tmp_path / "out")
     assert told["data"]["size"]["features"] == found["data"]["features"]
     assert told["data"]["size"]["nodes"] == found["data"]["graph"]["nodes"]
+
+
+def test_the_page_shows_what_the_check_prints(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "your-data.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1], "page", "exec"), {})
+    typed, _, shown = re.search(r"```\n\$ (unspool data check.*?)```", page, flags=re.DOTALL)[1].partition("\n")
+    assert ask(*shlex.split(typed)[1:]).strip() == shown.strip()
+    for file in ("calls.csv", "customers.csv"):
+        for line in Path(file).read_text().splitlines()[:4]:
+            assert line in page
