@@ -42,7 +42,7 @@ def option(argument: str, value: str | None = None) -> str:
     """
     name = argument.removesuffix("s") if argument.endswith("_columns") else argument
     found = argument if argument.isupper() else _OPTIONS.get(argument, f"--{name.replace('_', '-')}")
-    return found if value is None else f"{found} {shlex.quote(value) if ' ' in value else value}"
+    return found if value is None else f"{found} {shlex.quote(value)}"
 
 
 def in_options(problem: InputError) -> str:

@@ -267,7 +267,7 @@ def labels_of(table: Table, columns: Columns) -> Labels:
     ids = node_ids(table, columns.id)
     if ids is None and table.header is None and len(table.columns) == 2:
         ids = unique_names(table, 0)
-    column = _label_place(table, columns)
+    column = label_place(table, columns)
     where, texts = f"{table.label(column)}: the label", table.texts(column)
     numbers, classes = encode(texts, lambda row: f"{table.where(row)}, {where}")
     if not classes:
@@ -315,7 +315,8 @@ def _numbers_or_blank(table: Table, column: int) -> list[float]:
     return found
 
 
-def _label_place(table: Table, columns: Columns) -> int:
+def label_place(table: Table, columns: Columns) -> int:
+    """Which column is the label: the one that was named, the one called so, or the only one left."""
     if columns.label is not None:
         return table.find(columns.label)
     taken = {id_place(table, columns.id), None if columns.split is None else table.find(columns.split)}

@@ -72,7 +72,9 @@ class Table:
         if self.header is None:
             raise ValueError(f"{self.path} has no header, so it has no column {name!r}; add a first line with names")
         if name not in self.header:
-            raise ValueError(f"{self.path} has no column {name!r}; it has {', '.join(self.header)}")
+            odd = len(self.header) == 1 and any(sign in self.header[0] for sign in ";|\t")
+            ask = "; is the separator right?" if odd else ""
+            raise ValueError(f"{self.path} has no column {name!r}; it has {', '.join(self.header)}{ask}")
         return self.header.index(name)
 
     def texts(self, column: int) -> list[str]:

@@ -108,6 +108,7 @@ LABELS = YES.integers(0, 2, NODES)  # as in tables
         ([""] * NODES, Kind.MISSING),
         ([1.5] * 30 + ["12o"] + [2.5] * 29, Kind.BROKEN_NUMBERS),
         ([1.5] * 30 + ["inf"] + [2.5] * 29, Kind.BROKEN_NUMBERS),
+        ([1.5] * 30 + ["1e39"] + [2.5] * 29, Kind.BROKEN_NUMBERS),
     ],
     ids=[
         "text leak",
@@ -122,6 +123,7 @@ LABELS = YES.integers(0, 2, NODES)  # as in tables
         "empty",
         "stray",
         "infinite",
+        "too large",
     ],
 )
 def test_a_bad_column_is_found_and_kept_out_of_the_advice(tmp_path, column, kind):
@@ -203,7 +205,9 @@ def test_repeated_ids(tmp_path):
 def test_classes_that_are_rare_or_common(tmp_path):
     rare = ["odd", "odd", *(["usual"] * 50), *(["other"] * 8)]
     found = check_files(*tables(tmp_path, more={"kind": rare}, drop=("label",)), label_column="kind")
-    assert [(f.kind, f.about) for f in found.findings[:2]] == [(Kind.RARE_CLASS, "odd"), (Kind.UNBALANCED, "usual")]
+    first, second = found.findings[:2]
+    assert (first.kind, first.count, first.examples) == (Kind.RARE_CLASS, 1, ("odd",))
+    assert (second.kind, second.about) == (Kind.UNBALANCED, "usual")
     assert not found.ready
 
 
@@ -214,7 +218,7 @@ def test_a_split_from_the_file(tmp_path):
         *tables(tmp_path, more={"part": part, "kind": kind}, drop=("label",)), label_column="kind", split_column="part"
     )
     assert (found.data.split.train, found.data.split.valid, found.data.split.test) == (20, 20, 20)
-    assert [f.about for f in found.findings if f.kind is Kind.UNTRAINED_CLASS] == ["b"]
+    assert [f.examples for f in found.findings if f.kind is Kind.UNTRAINED_CLASS] == [("b",)]
 
 
 def test_without_a_label_candidates_are_named(tmp_path):
@@ -246,6 +250,17 @@ def test_bad_files_are_findings_and_no_tracebacks(tmp_path, file, content):
 def test_missing_files_are_both_named(tmp_path):
     found = check_files(tmp_path / "no.csv", tmp_path / "none.csv")
     assert kinds(found) == [Kind.UNREADABLE, Kind.UNREADABLE]
+
+
+def test_labels_of_their_own_and_a_wrong_separator(tmp_path):
+    edges, people = tables(tmp_path, drop=("label",))
+    (tmp_path / "y.csv").write_text("id,kind\n" + "".join(f"n{i},{'ab'[i % 2]}\n" for i in range(NODES)))
+    found = check_files(edges, people, tmp_path / "y.csv")
+    assert found.ready
+    assert {(c.file, c.name): c.role.name for c in found.columns}["y.csv", "kind"] == "LABEL"
+    people.write_text(people.read_text().replace(",", ";"))
+    wrong = check_files(edges, people, label_column="label")
+    assert "is the separator right?" in str(wrong.findings[0])
 
 
 def test_arrays_and_whole_files(tmp_path):

@@ -96,7 +96,8 @@ def _of_labels(labels: LabelFacts | None, graph: GraphFacts, split: SplitFacts |
     if labels is None:
         return []
     counted = zip(labels.classes, labels.counts, strict=True)
-    found = [Finding(Kind.RARE_CLASS, name, count) for name, count in counted if 0 < count < 3 and split is None]
+    rare = tuple(name for name, count in counted if 0 < count < 3) if split is None else ()
+    found = [Finding(Kind.RARE_CLASS, count=len(rare), examples=rare[:4])] if rare else []
     if labels.majority > UNBALANCED and len([count for count in labels.counts if count]) > 1:
         name = labels.classes[labels.counts.index(max(labels.counts))]
         found.append(Finding(Kind.UNBALANCED, name, max(labels.counts), sum(labels.counts), labels.majority))
@@ -114,9 +115,7 @@ def _of_split(data: Dataset, split: SplitFacts | None) -> list[Finding]:
     if split.shared_rows > COPIES * split.test:
         found.append(Finding(Kind.SHARED_ROWS, count=split.shared_rows, of=split.test))
     if data.targets is None:
-        trained = set(data.labels[data.split.train].tolist())
-        for number, name in enumerate(data.classes):
-            elsewhere = int((data.labels == number).sum())
-            if elsewhere >= 3 and number not in trained:
-                found.append(Finding(Kind.UNTRAINED_CLASS, name, elsewhere))
+        trained, known = set(data.labels[data.split.train].tolist()), set(data.labels.tolist())
+        lost = tuple(name for number, name in enumerate(data.classes) if number in known - trained)
+        found += [Finding(Kind.UNTRAINED_CLASS, count=len(lost), examples=lost[:4])] if lost else []
     return found

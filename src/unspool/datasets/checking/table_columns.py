@@ -9,9 +9,10 @@ import numpy as np
 
 from unspool.datasets.checking.feature_columns import FEWEST, determines
 from unspool.datasets.checking.finding import Finding, Kind, are_categories
+from unspool.datasets.features import LARGEST
 from unspool.datasets.headings import id_place
 from unspool.datasets.labels import BLANK
-from unspool.datasets.node_files import Columns
+from unspool.datasets.node_files import Columns, label_place
 from unspool.datasets.tables import Table, is_number
 
 #: Texts that stand for a missing value.
@@ -54,7 +55,7 @@ class ColumnFacts:
         missing: cells without a value.
         distinct: different values.
         examples: the first of them.
-        strays: cells that are not numbers, or not finite ones.
+        strays: cells that are not numbers, or none that float32 has.
     """
 
     file: str
@@ -77,12 +78,21 @@ def columns_in(table: Table, columns: Columns, features: bool) -> list[ColumnFac
         [('id', 'TEXT', 'ID', 0), ('age', 'WHOLE', 'FEATURE', 1), ('plan', 'TEXT', 'FEATURE', 0)]
     """
     place = id_place(table, columns.id)
+    label = None if features or columns.targets else _label(table, columns)
     found = list[ColumnFacts]()
     for column in range(len(table.columns)):
         name = str(column + 1) if table.header is None else table.header[column]
-        role = Role.ID if column == place else _role(name, columns, features)
+        role = Role.ID if column == place else Role.LABEL if column == label else _role(name, columns, features)
         found.append(_facts(table, column, name, role))
     return found
+
+
+def _label(table: Table, columns: Columns) -> int | None:
+    """Which column of a table of labels is the label; None where that is not clear, which its reader says."""
+    try:
+        return label_place(table, columns)
+    except ValueError:
+        return None
 
 
 def _role(name: str, columns: Columns, features: bool) -> Role:
@@ -105,7 +115,7 @@ def _facts(table: Table, column: int, name: str, role: Role) -> ColumnFacts:
     held = [text for text in texts if text.lower() not in GAPS]
     values = dict.fromkeys(held)
     words = [text for text in values if not is_number(text)]
-    strays = [text for text in values if not is_number(text) or not np.isfinite(float(text))]
+    strays = [text for text in values if not is_number(text) or not abs(float(text)) <= LARGEST]
     if not held:
         kind = ColumnKind.EMPTY
     elif words:
