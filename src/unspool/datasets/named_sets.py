@@ -115,8 +115,8 @@ def cached_copy(name: str, cache: Place | None = None) -> Path | None:
     """Where :func:`load` keeps a processed copy of a set, whether or not it is there; None of sets that need none.
 
     Example:
-        >>> cached_copy("photo", cache="here"), cached_copy("citeseer"), cached_copy("grid")
-        (PosixPath('here/photo.npz'), None, None)
+        >>> cached_copy("photo", cache="here").name, cached_copy("citeseer"), cached_copy("grid")
+        ('photo.npz', None, None)
     """
     key = key_named(name)
     if key not in SOURCES or (EMBEDDED / f"{key}.npz").is_file():

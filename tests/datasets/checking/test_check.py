@@ -263,6 +263,32 @@ def test_labels_of_their_own_and_a_wrong_separator(tmp_path):
     assert "is the separator right?" in str(wrong.findings[0])
 
 
+def test_a_direction_that_was_said_is_not_remarked(tmp_path):
+    import networkx
+
+    files = tables(tmp_path, edges=[(f"n{i}", f"n{i + 1}") for i in range(NODES - 1)])
+    for directed, remarked in ((None, True), (True, False), (False, False)):
+        found = check_files(*files, label_column="label", directed=directed)
+        assert (Kind.ONE_WAY in kinds(found)) is remarked
+        assert found.data.graph.one_way == NODES - 1
+    networkx.write_graphml(networkx.karate_club_graph(), tmp_path / "k.graphml")  # which calls itself undirected
+    assert Kind.ONE_WAY not in kinds(check_files(tmp_path / "k.graphml", label_column="club"))
+
+
+def test_parquet_flags_are_numbers(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    edges, _ = tables(tmp_path)
+    draw = np.random.default_rng(3)
+    held = {"id": [f"n{i}" for i in range(NODES)], "flag": draw.random(NODES) < 0.5, "label": LABELS.astype(str)}
+    pyarrow.parquet.write_table(pyarrow.table(held), tmp_path / "x.parquet")
+    found = check_files(edges, tmp_path / "x.parquet")
+    assert found.ready
+    assert found.one_hot == ()
+    assert {column.name: column.kind.name for column in found.columns}["flag"] == "WHOLE"
+
+
 def test_arrays_and_whole_files(tmp_path):
     data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
     np.savez(tmp_path / "e.npz", edge_index=data.edge_index.numpy())

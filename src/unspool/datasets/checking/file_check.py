@@ -83,6 +83,7 @@ class _Look:
     """What is gathered on the way."""
 
     columns: Columns
+    way_is_said: bool
     findings: list[Finding] = field(default_factory=list[Finding])
     files: list[FileFacts] = field(default_factory=list[FileFacts])
     facts: list[ColumnFacts] = field(default_factory=list[ColumnFacts])
@@ -148,7 +149,7 @@ def check_files(
         tuple(drop_columns),
         wanted(one_hot),
     )
-    look = _Look(columns)
+    look = _Look(columns, way_is_said=directed is not None)
     if suffix(Path(edges)) == ".pt":
         how = {
             "weight_column": weight_column,
@@ -192,6 +193,7 @@ def _edges(look: _Look, path: Path, columns: Sequence[str] | None, weight: str |
         look.problem(problem)
         return None
     look.files.append(FileFacts("edges", str(path), len(held.sources)))
+    look.way_is_said |= held.undirected
     pairs = Counter(zip(held.sources, held.targets, strict=True))
     again = sum(count - 1 for count in pairs.values())
     if again:
@@ -339,6 +341,7 @@ def _advised(look: _Look, made: Callable[[], Dataset | None]) -> FileCheck:
 
 def _result(look: _Look, data: Dataset | None, found: DataCheck | None) -> FileCheck:
     findings = [*look.findings, *(() if found is None else found.findings)]
+    findings = [one for one in findings if one.kind is not Kind.ONE_WAY or not look.way_is_said]
     if any(one.kind is Kind.NO_ANSWER for one in findings):
         few = tuple(
             c.name

@@ -111,7 +111,9 @@ def _role(name: str, columns: Columns, features: bool) -> Role:
 
 
 def _facts(table: Table, column: int, name: str, role: Role) -> ColumnFacts:
-    texts = table.texts(column)
+    cells = table.columns[column]
+    flags = isinstance(cells, np.ndarray) and cells.dtype.kind == "b"  # of Parquet, which reads as 0 and 1
+    texts = [str(int(flag)) for flag in cells] if flags else table.texts(column)
     held = [text for text in texts if text.lower() not in GAPS]
     values = dict.fromkeys(held)
     words = [text for text in values if not is_number(text)]
