@@ -276,7 +276,7 @@ def test_a_direction_that_was_said_is_not_remarked(tmp_path):
 
 
 def test_parquet_flags_are_numbers(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
     edges, _ = tables(tmp_path)
