@@ -247,6 +247,18 @@ def test_bad_files_are_findings_and_no_tracebacks(tmp_path, file, content):
     assert all("\n" not in str(finding) for finding in found.findings)
 
 
+def test_a_column_that_is_not_there_is_a_finding(tmp_path):
+    for how in (
+        {"id_column": "nope"},
+        {"label_column": "nope"},
+        {"split_column": "nope", "label_column": "label"},
+        {"drop_columns": ["nope"]},
+    ):
+        found = check_files(*tables(tmp_path), **how)
+        assert not found.ready
+        assert "nope" in str(found.findings[0])
+
+
 def test_missing_files_are_both_named(tmp_path):
     found = check_files(tmp_path / "no.csv", tmp_path / "none.csv")
     assert kinds(found) == [Kind.UNREADABLE, Kind.UNREADABLE]

@@ -140,42 +140,15 @@ def check_files(
         ['TEXT', 'ONE_WAY', 'GUESSED_LABEL']
     """
     columns = Columns(
-        id_column,
-        feature_columns,
-        label_column,
-        split_column,
-        target_columns,
-        header,
-        tuple(drop_columns),
-        wanted(one_hot),
-    )
+        id_column, feature_columns, label_column, split_column, target_columns, header, tuple(drop_columns), wanted(one_hot)
+    )  # fmt: skip
     look = _Look(columns, way_is_said=directed is not None)
     if suffix(Path(edges)) == ".pt":
-        how = {
-            "weight_column": weight_column,
-            "directed": directed,
-            "split": split,
-            "name": name,
-            "labels": labels,
-            "features": features,
-        }
-        return _checked_whole(look, Path(edges), how)
+        how = {"weight_column": weight_column, "directed": directed, "split": split, "name": name}
+        return _checked_whole(look, Path(edges), {**how, "labels": labels, "features": features})
     held = _edges(look, Path(edges), edge_columns, weight_column)
-    tables = [
-        _table(look, Path(path), role)
-        for path, role in ((features, "features"), (labels, "labels"))
-        if path is not None
-    ]
-    if labels is None and features is not None and tables[0] is not None:
-        _guess_label(look, tables[0])
-    for table, role in zip(tables, [r for p, r in ((features, True), (labels, False)) if p is not None], strict=True):
-        if table is not None:
-            _columns(look, table, role, answers=labels is None)
-    if (
-        held is None
-        or any(table is None for table in tables)
-        or any(f.kind is Kind.REPEATED_IDS for f in look.findings)
-    ):
+    sound = _tables(look, features, labels)
+    if held is None or not sound:
         return _result(look, None, None)
     called = Path(edges).name.split(".")[0] if name is None else name
     chosen = split if split is not None or split_column is not None else _drawn
@@ -184,6 +157,24 @@ def check_files(
         return _joined(look, held, (features, labels, Path(edges)), called, directed, chosen)
 
     return _advised(look, made)
+
+
+def _tables(look: _Look, features: Place | None, labels: Place | None) -> bool:
+    """All columns of the tables; whether a data set can be made of them."""
+    x = None if features is None else _table(look, Path(features), "features")
+    y = None if labels is None else _table(look, Path(labels), "labels")
+    if labels is None and x is not None:
+        _guess_label(look, x)
+    try:
+        if x is not None:
+            _columns(look, x, features=True, answers=labels is None)
+        if y is not None:
+            _columns(look, y, features=False, answers=False)
+    except _PROBLEMS as problem:
+        look.problem(problem)
+        return False
+    read = (features is None or x is not None) and (labels is None or y is not None)
+    return read and all(finding.kind is not Kind.REPEATED_IDS for finding in look.findings)
 
 
 def _edges(look: _Look, path: Path, columns: Sequence[str] | None, weight: str | None) -> EdgeFile | None:
@@ -281,7 +272,7 @@ def _joined(
             look.findings.append(Finding(Kind.UNKNOWN_ENDS, edges.name, many, len(ends), examples=strange[:4]))
             held = replace(
                 held, sources=[held.sources[i] for i in kept], targets=[held.targets[i] for i in kept],
-                weights=None if held.weights is None else held.weights[kept], where=lambda row: held.where(kept[row]),
+                weights=None if held.weights is None else held.weights[kept],
             )  # fmt: skip
         with _unwarned():
             return join(held, x, y, columns, split, name, False if held.undirected else directed)
