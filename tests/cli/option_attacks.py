@@ -80,7 +80,7 @@ def sound(path, place):
         "explain": [str(place / "m" / "seed0"), "--node", "p3"],
         "denoise": [*files, "--out", str(place / "d.csv")],
         "spectrum": [str(place / "m" / "seed0"), "--out", str(place / "s.png")],
-        "models": [], "datasets": [],
+        "models": [], "datasets": [], "data check": [*files, "--label-column", "team"],
         "study run": ["SGC", "--dataset", "grid", "--epochs", "1", "--seeds", "1", "--jobs", "1", "--out", str(place / "r.db")],
         "study model": [study, "1", "--out", str(place / "n")],
         "study show": [study, "1"], "study compare": [study, "SGC", "MLP"], "study export": [study, str(place / "t.csv")],

@@ -54,7 +54,7 @@ CASES = [
     ("the edge file is empty", lambda p: files(p, e=""), "{}/e.csv is empty; is it complete?"),
     ("the edge file holds only comments", lambda p: files(p, e="# nothing\n\n"), "{}/e.csv is empty; is it complete?"),
     ("the edge file holds only a header", lambda p: files(p, e="source,target\n"), "{}/e.csv holds a header and no rows; is it complete?"),
-    ("an unknown ending", lambda p: files(p, ending="xlsx"), "{}/e.xlsx: edges ending in '.xlsx' are not supported; use .csv, .tsv, .txt, .parquet, .npz, .npy or .graphml"),
+    ("an unknown ending", lambda p: files(p, ending="xlsx"), "{}/e.xlsx: edges ending in '.xlsx' are not supported; use .csv, .tsv, .txt, .parquet, .npz, .npy, .graphml or .pt"),
     ("one column of edges", lambda p: files(p, e="0;1\n1;2\n"), "{}/e.csv has 1 column, not 2 or 3 (source, target, weight); is the separator right?"),
     ("four columns of edges without names", lambda p: files(p, e="0,1,2,3\n"), "{}/e.csv has 4 columns, not 2 or 3 (source, target, weight); add a header with source and target"),
     ("a header with unknown names", lambda p: files(p, e="a,b,since\n0,1,1999\n"), "e.csv, line 1: the third column is 'since', which is not a weight; if this line is a header, name its columns: edge_columns=..."),
@@ -92,9 +92,9 @@ CASES = [
     # features
     ("a feature that is NaN", lambda p: files(p, x=X.replace("3,1,2", "3,1,nan")), "x.csv, line 5, column 'b': nan is not a finite number; fill or drop it"),
     ("a feature that is missing", lambda p: files(p, x=X.replace("3,1,2", "3,1,")), "x.csv, line 5, column 'b': the cell is empty; fill it or drop the row"),
-    ("a feature that is text", lambda p: files(p, x=X.replace("3,1,2", "3,tall,2")), "x.csv, line 5, column 'a': 'tall' is not a number; encode it, or leave the column out"),
+    ("a feature that is text", lambda p: files(p, x=X.replace("3,1,2", "3,tall,2")), "x.csv, line 5, column 'a': 'tall' is not a number; leave the column out with drop_columns=a, or give each category a column with one_hot=a"),
     ("a feature too large for float32", lambda p: files(p, x=X.replace("3,1,2", "3,1e39,2")), "features: row 3, column 0 is 1e+39; bring it to another scale, since features are float32"),
-    ("a number as Python writes it", lambda p: files(p, x=X.replace("3,1,2", "3,1_0,2")), "x.csv, line 5, column 'a': '1_0' is not a number; encode it, or leave the column out"),
+    ("a number as Python writes it", lambda p: files(p, x=X.replace("3,1,2", "3,1_0,2")), "x.csv, line 5, column 'a': '1_0' is not a number; leave the column out with drop_columns=a, or give each category a column with one_hot=a"),
     ("a comment in a table of nodes", lambda p: files(p, x="# made by hand\n" + X), "x.csv, line 1 begins with #: tables of nodes have no comments; drop the line, or the # if it is not a comment"),
     ("a header behind a hash", lambda p: files(p, x="#" + X), "x.csv, line 1 begins with #: tables of nodes have no comments; drop the line, or the # if it is not a comment"),
     ("columns that are counted", lambda p: files(p, x="0,1,2\n" + "0.5,1,2\n" * 6), "x.csv, line 1: 0, 1, 2 may be the names of the columns (pandas numbers them like this) or the first node; say which with header=..."),
@@ -154,7 +154,7 @@ CASES = [
     ("an adjacency that is not square", lambda p: datasets.from_scipy(scipy.sparse.csr_array(np.ones((2, 3)))), "the adjacency matrix has shape (2, 3): it must be square"),
     # names
     ("an unknown data set", lambda p: datasets.load("koraa"), "dataset='koraa': expected the name of a data set; did you mean cora? Your own files: edges=..."),
-    ("a data set that is not here", lambda p: datasets.load("computers", p), "Computers: amazon_electronics_computers.npz is missing; put it at {}/Amazon/Computers/raw/amazon_electronics_computers.npz (published at https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_computers.npz), point UNSPOOL_DATA or root= at a folder that has Amazon/Computers/raw/amazon_electronics_computers.npz, or call load('computers', download=True)"),
+    ("a data set that is not here", lambda p: datasets.load("computers", p), "Computers: amazon_electronics_computers.npz is missing; put it at {}/Amazon/Computers/raw/amazon_electronics_computers.npz (published at https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_computers.npz), point UNSPOOL_DATA or root= at a folder that has Amazon/Computers/raw/amazon_electronics_computers.npz, or have it fetched with download=True"),
     ("regions beyond the grid", lambda p: datasets.grid(2, 2, regions=3), "regions=3: 4 nodes allow 1 to 1 regions"),
     ("homophily above one", lambda p: datasets.contextual_sbm(homophily=1.5), "homophily=1.5: the share of edges inside classes lies between 0 and 1"),
 ]  # fmt: skip

@@ -6,8 +6,9 @@ import networkx
 import pytest
 import scipy.sparse
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
+import unspool as us
 from unspool import Graph, Normalisation
 
 pytestmark = pytest.mark.long
@@ -88,11 +89,28 @@ def test_all_doors_lead_to_the_same_graph(kind, door):
     assert torch.equal(default.to_dense(), Graph.from_dense(w, directed=True).to(torch.float64).to_dense())
 
 
-def test_wide_edge_attributes_are_no_weights():
+def test_several_edge_attributes_are_refused_until_one_is_chosen():
+    """Which of them is the weight cannot be seen, and dropping them would be silent."""
     w = weights_of("directed")
     index = edges_of(w)[0]
     data = Data(edge_index=index, edge_attr=torch.rand(index.shape[1], 3, generator=seeded(0)), num_nodes=NODES)
+    with pytest.raises(us.errors.DataError) as caught:
+        Graph.from_pyg(data, **PLAIN)
+    assert caught.value.where == "edge_attr"
+    data.edge_weight = data.edge_attr[:, 1]
+    wanted = Graph.from_edges(index, NODES, data.edge_attr[:, 1], **PLAIN).to_dense()
+    assert torch.equal(Graph.from_pyg(data, **PLAIN).to_dense(), wanted)
+    data.edge_weight = data.edge_attr = None
     assert torch.equal(Graph.from_pyg(data, **PLAIN).to_dense(), w.float())
+
+
+def test_hetero_data_is_named_as_such():
+    data = HeteroData()
+    data["a"].x = torch.ones(2, 1)
+    data["b"].x = torch.ones(2, 1)
+    data["a", "to", "b"].edge_index = torch.tensor([[0], [1]])
+    with pytest.raises(us.IncompatibleError, match="HeteroData with 2 kinds of nodes and 1 of edges"):
+        Graph.from_pyg(data)
 
 
 @pytest.mark.parametrize("directed", [False, True])

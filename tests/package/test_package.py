@@ -18,6 +18,13 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: What a new user runs first; the other examples run in the release check.
 FIRST = ("quickstart", "own_term", "own_algorithm", "own_model")
 
+#: Every page with code; that of the estimators is run in tests/estimator.
+PAGES = sorted(
+    page.name
+    for page in (ROOT / "docs").glob("*.md")
+    if "```python" in page.read_text(encoding="utf-8") and page.name not in ("estimators.md", "changelog.md")
+)
+
 
 def modules():
     found = pkgutil.walk_packages(us.__path__, "unspool.")
@@ -104,12 +111,7 @@ def test_readme_code_runs(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "page",
-    [
-        "extend.md", "errata.md", "explain.md", "links.md", "training.md", "studies.md", "explore.md", "start.md", "models.md",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("page", PAGES)
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"

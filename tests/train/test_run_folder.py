@@ -69,7 +69,7 @@ def test_the_card_says_everything(data, loader, tmp_path):
     assert Trial.from_plain(card["trial"]).key(card["data"]["fingerprint"]) == card["key"]
     assert card["data"] == {
         "name": data.name, "hash": data.hash, "fingerprint": loader.fingerprint, "split": loader.split(2).hash,
-        "split_name": loader.split(2).name, "classes": list(data.classes), "features": None, "targets": [], "transforms": [],
+        "split_name": loader.split(2).name, "classes": list(data.classes), "features": None, "targets": [], "categories": {}, "transforms": [],
         "notes": list(data.notes), "source": {"dataset": "contextual_sbm"}, "size": {"nodes": 60, "edges": 240, "features": 16},
     }  # fmt: skip
     assert card["task"] == {"kind": "classes", "score": "accuracy"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,13 @@ from typing import Any
 
 from unspool.cli.errors import option
 from unspool.cli.paths import look_here
+from unspool.cli.terminal import echo
+
+#: What is said of files of the user's own, and of nothing else.
+OF_FILES = (
+    "features", "labels", "id_column", "label_column", "target_columns", "feature_columns", "drop_columns", "one_hot", "weight_column",
+    "split_column", "directed", "header", "name",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,11 @@ class DataOptions:
     header: bool | None = None
     split: str | None = None
     directed: bool | None = None
+    drop_columns: tuple[str, ...] = ()
+    one_hot: tuple[str, ...] = ()
+    weight_column: str | None = None
+    name: str | None = None
+    download: bool = False
 
     @staticmethod
     def taken_from(options: dict[str, Any]) -> DataOptions:
@@ -41,8 +53,14 @@ class DataOptions:
         """Whether the data are the user's own files."""
         return self.edges is not None
 
-    def load(self, default: str | None = None, split_or_none: bool = False) -> Any:
-        """The data set; ``split_or_none`` for those who can do without a split where none can be drawn."""
+    def load(
+        self,
+        default: str | None = None,
+        split_or_none: bool = False,
+        categories: Mapping[str, Sequence[str]] | None = None,
+    ) -> Any:
+        """The data set; ``split_or_none`` for those who can do without a split where none can be drawn, ``categories`` where a model
+        knows those of some columns."""
         from unspool import datasets
 
         self.check()
@@ -51,9 +69,10 @@ class DataOptions:
             if name is None:
                 raise ValueError("which data? Give --dataset NAME, or --edges FILE (and --features FILE)")
             look_here(self.dataset or "")
-            found = datasets.load(name, root=self.data)
+            with places_are_said(name, self.data, self.download):
+                found = datasets.load(name, root=self.data, download=self.download)
         else:
-            found = self._files(_drawn_or_none if split_or_none and self.split_column is None else None)
+            found = self._files(_drawn_or_none if split_or_none and self.split_column is None else None, categories)
         return found if self.split is None else found.with_split(datasets.splits.by_name(found, self.split))
 
     def check(self) -> None:
@@ -63,33 +82,52 @@ class DataOptions:
         if self.split is not None and self.split_column is not None:
             raise ValueError("--split and --split-column both say which nodes train; give one of them")
         if self.own:
+            if self.download:
+                raise ValueError("--download fetches a data set, and --edges names files of your own; give one of them")
             return
-        files = (
-            "features",
-            "labels",
-            "id_column",
-            "label_column",
-            "target_columns",
-            "feature_columns",
-            "split_column",
-            "directed",
-            "header",
-        )
-        for name in files:
+        for name in OF_FILES:
             if getattr(self, name) not in (None, ()):
                 raise ValueError(f"{option(name)} belongs to your own files; name the graph with --edges")
 
-    def _files(self, split: Any) -> Any:
+    def _files(self, split: Any, categories: Mapping[str, Sequence[str]] | None = None) -> Any:
         from unspool import datasets
 
         assert self.edges is not None
-        columns = list(self.feature_columns) if self.feature_columns else None
         with direction_is_noted():
             return datasets.from_files(
-                self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
-                label_column=self.label_column, split_column=self.split_column, directed=self.directed, header=self.header,
-                target_columns=list(self.target_columns) if self.target_columns else None, split=split,
+                self.edges, self.features, self.labels, **self.columns(categories), directed=self.directed, header=self.header,
+                split=split, name=self.name,
             )  # fmt: skip
+
+    def columns(self, categories: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+        """What columns are, as :func:`~unspool.datasets.from_files` takes it."""
+        known = {} if categories is None else dict(categories)
+        return {
+            "id_column": self.id_column, "label_column": self.label_column, "split_column": self.split_column, "weight_column": self.weight_column,
+            "feature_columns": list(self.feature_columns) if self.feature_columns else None, "drop_columns": self.drop_columns,
+            "target_columns": list(self.target_columns) if self.target_columns else None,
+            "one_hot": {**dict.fromkeys(self.one_hot), **known},
+        }  # fmt: skip
+
+    def words(self) -> list[str]:
+        """The same as it is typed.
+
+        Example:
+            >>> DataOptions(edges=Path("e.csv"), one_hot=("a", "b"), directed=True).words()
+            ['--edges', 'e.csv', '--directed', '--one-hot', 'a', '--one-hot', 'b']
+        """
+        found = list[str]()
+        flags = {"header": ("--header", "--no-header"), "directed": ("--directed", "--undirected")}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if name in flags and value is not None:
+                found.append(flags[name][0] if value else flags[name][1])
+            elif name == "download":
+                found += ["--download"] if value else []
+            else:
+                many = value if isinstance(value, tuple) else () if value is None else (value,)
+                found += [word for one in many for word in (option(name), str(one))]
+        return found
 
     @staticmethod
     def from_record(held: Mapping[str, Any]) -> DataOptions:
@@ -107,7 +145,11 @@ class DataOptions:
         if not self.own:
             found: dict[str, Any] = {"dataset": self.dataset if self.dataset is not None else default}
             return found if self.split is None else {**found, "split": self.split}
-        held = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data")}
+        held = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in ("dataset", "data", "download")
+        }
         return {name: _plain(value) for name, value in held.items() if value or value is False}
 
 
@@ -115,6 +157,24 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool):
         return value
     return [*value] if isinstance(value, tuple) else str(value)
+
+
+@contextmanager
+def places_are_said(name: str, data: Path | None, download: bool) -> Generator[None]:
+    """Say where files were fetched to, and where a processed copy was put: not into the folder with raw data, which may be anybody's."""
+    from unspool.datasets.named_sets import cached_copy
+    from unspool.datasets.places import data_root
+
+    kept = cached_copy(name)
+    before = kept.stat().st_mtime_ns if kept is not None and kept.is_file() else None
+    yield
+    if kept is not None and download:
+        echo(f"note: fetched files go to {data_root(data)}; --data or UNSPOOL_DATA names another place", err=True)
+    if kept is not None and kept.is_file() and kept.stat().st_mtime_ns != before:
+        echo(
+            f"note: a processed copy, which loads faster, is kept as {kept}; XDG_CACHE_HOME names another place",
+            err=True,
+        )
 
 
 @contextmanager

@@ -8,16 +8,20 @@ from pathlib import Path
 from rich.table import Table
 
 from unspool import datasets
+from unspool.cli.data_options import places_are_said
 from unspool.cli.paths import look_here
 from unspool.cli.terminal import Terminal, echo
+from unspool.datasets.places import cache_folder
 from unspool.errors import InputError
 
 
-def run(name: str | None, data: Path | None, as_json: bool) -> None:
+def run(name: str | None, data: Path | None, download: bool, as_json: bool) -> None:
     """All data sets and where they are, or one with its statistics."""
     if name is not None:
-        _one_dataset(name, data, as_json)
+        _one_dataset(name, data, download, as_json)
         return
+    if download:
+        raise ValueError("--download fetches one data set; name it: unspool datasets NAME --download")
     entries = datasets.catalogue(data)
     if as_json:
         for entry in entries:
@@ -29,13 +33,17 @@ def run(name: str | None, data: Path | None, as_json: bool) -> None:
         table.add_row(entry.name, entry.about, entry.where)
     console = Terminal()
     console.print(table)
-    console.print("unspool datasets NAME counts what is in it; --data DIR or UNSPOOL_DATA says where raw files lie")
+    console.print(
+        "unspool datasets NAME counts what is in it; --data DIR or UNSPOOL_DATA says where raw files lie; --download fetches one"
+    )
+    console.print(f"processed copies, which load faster, are kept in {cache_folder()}")
 
 
-def _one_dataset(name: str, data: Path | None, as_json: bool) -> None:
+def _one_dataset(name: str, data: Path | None, download: bool, as_json: bool) -> None:
     look_here(name)
     try:
-        found = datasets.load(name, root=data)
+        with places_are_said(name, data, download):
+            found = datasets.load(name, root=data, download=download)
     except InputError as problem:
         argument = "NAME" if problem.argument == "dataset" else problem.argument
         raise InputError(argument, problem.value, problem.expected, problem.hint) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import Terminal, echo
 from unspool.datasets.files import Signals, read_signals
 from unspool.datasets.node_files import Columns
-from unspool.denoise import GCV, SURE, Denoised, HeldOut, denoise
+from unspool.denoise import GCV, SURE, BentMeanWarning, Denoised, HeldOut, denoise
+from unspool.denoise.constant import MOST, bent_mean
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
 from unspool.ops import solve_reports
@@ -32,6 +34,7 @@ class DenoiseOptions:
     features: Path
     id_column: str | None
     feature_columns: tuple[str, ...]
+    drop_columns: tuple[str, ...]
     header: bool | None
     problem: str
     fill: bool
@@ -55,17 +58,29 @@ def run(options: DenoiseOptions) -> None:
             "give it with --weight"
         )
     columns = Columns(
-        options.id_column, options.feature_columns if options.feature_columns else None, header=options.header
-    )
+        options.id_column, options.feature_columns if options.feature_columns else None, header=options.header, drop=options.drop_columns
+    )  # fmt: skip
     with direction_is_noted(), solve_reports():
         signals = read_signals(options.edges, options.features, columns, gaps=options.fill)
         graph, x = _graph(signals.dataset, options.normalise), torch.from_numpy(signals.values)
         rule = _rule(options, gaps=bool(x.isnan().any()))
-        with TriedScreen(Terminal(stderr=True), options.as_json) as screen:
+        with TriedScreen(Terminal(stderr=True), options.as_json) as screen, warnings.catch_warnings():
+            warnings.simplefilter("ignore", BentMeanWarning)  # it is a note here
             found = denoise(x, graph, rule, problem=options.problem, progress=screen.show)
     _write(options.out, signals, found)
     missed = () if found.report.converged else (f"the solver missed its tolerance ({found.report})",)
-    _say(options, graph, x, found, signals.dataset.notes + missed)
+    _say(options, graph, x, found, (*signals.dataset.notes, *missed, *_bent(x, graph)))
+
+
+def _bent(x: torch.Tensor, graph: Graph) -> tuple[str, ...]:
+    """A remark where the normalisation decides what is taken away."""
+    times = bent_mean(x, graph)
+    if times <= MOST:
+        return ()
+    return (
+        f"--normalise symmetric rescales constant signals by the degrees of the nodes, and bends the mean of these by {times:.3g} standard "
+        "deviations; subtract the mean first, or use --normalise none",
+    )
 
 
 def _graph(data: datasets.Dataset, normalise: str) -> Graph:

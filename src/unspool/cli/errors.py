@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 from enum import Enum
 from typing import Any
 
@@ -23,7 +24,12 @@ _CHOICES = {
     "Mixing": "mixing", "Monitor": "monitor", "Precision": "precision", "Side": "weights", "Stop": "stop",
 }  # fmt: skip
 #: What is done in Python, and how it is typed.
-_OTHERWISE = {"directed=True": "--directed", "data.with_split(...)": "--split"}
+_OTHERWISE = {
+    "directed=True": "--directed",
+    "data.with_split(...)": "--split",
+    "download=True": "--download",
+    "root= at": "--data at",
+}
 _CHOICE = re.compile(rf"(?:\b\w+=)?\b({'|'.join(_CHOICES)})\.([A-Z_0-9]+)\b")
 
 
@@ -36,7 +42,7 @@ def option(argument: str, value: str | None = None) -> str:
     """
     name = argument.removesuffix("s") if argument.endswith("_columns") else argument
     found = argument if argument.isupper() else _OPTIONS.get(argument, f"--{name.replace('_', '-')}")
-    return found if value is None else f"{found} {value}"
+    return found if value is None else f"{found} {shlex.quote(value)}"
 
 
 def in_options(problem: InputError) -> str:

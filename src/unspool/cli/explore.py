@@ -28,6 +28,8 @@ def _own(source: DataOptions) -> tuple[Any, Any, str]:
         source.check()
         return None, None, ""
     found = source.load(split_or_none=True)
+    for note in found.notes if source.own else ():
+        echo(f"note: {note}", err=True)
     if source.features is None:
         return found.graph, None, found.name
     x = found.features.to_dense() if hasattr(found.features, "to_dense") else found.features

@@ -12,6 +12,7 @@ import traceback
 import click
 
 import unspool
+from unspool.cli.commands.data import data
 from unspool.cli.commands.datasets import datasets
 from unspool.cli.commands.demo import demo
 from unspool.cli.commands.denoise import denoise
@@ -55,6 +56,7 @@ for command in (
     denoise,
     study,
     models,
+    data,
     datasets,
     demo,
     explore,

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from unspool import datasets
 from unspool.cli.data_options import DataOptions
 from unspool.cli.demo import can_draw, check_writable
 from unspool.cli.predict import load_checked
@@ -20,6 +19,8 @@ from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.datasets.arrays import Damaged, load_arrays
+from unspool.datasets.edge_files import read_edges
+from unspool.datasets.files import node_names
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.models.pretrained import find_folder
@@ -152,15 +153,24 @@ def read_graph(path: Path) -> Graph:
     """A graph from a file of edges, which run both ways, as frequencies need; remarks stay in ``graph.notes``."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of edges {path}; check the path")
-    if path.suffix.lower() in (".parquet", ".graphml", ".npy"):
-        return datasets.from_files(path, directed=False).graph
+    if path.suffix.lower() in (".parquet", ".graphml", ".npy", ".pt"):
+        return _named_graph(path)
     found = _from_npz(path) if path.suffix == ".npz" else _from_text(path)
     if found is None:
-        return datasets.from_files(path, directed=False).graph
+        return _named_graph(path)
     index, weights = found
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Graph.from_edges(index, weights=weights)
+
+
+def _named_graph(path: Path) -> Graph:
+    held = read_edges(path)
+    place = {node: row for row, node in enumerate(node_names(held, None, None)[0])}
+    index = np.array([[place[node] for node in side] for side in (held.sources, held.targets)], dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Graph.from_edges(index, len(place), held.weights, directed=False if held.undirected else None)
 
 
 def _from_npz(path: Path) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from unspool import datasets
 from unspool.cli.card import check_card
 from unspool.cli.data_options import DataOptions
 from unspool.datasets import Dataset
+from unspool.datasets.one_hot import columns_of
 from unspool.datasets.registry import is_registered
 from unspool.errors import IncompatibleError
 
@@ -29,7 +30,8 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     steps = _transforms(facts)
     source.check()
     if source.own:
-        given = _with_columns(source, facts).load(split_or_none=True)
+        known = facts.get("categories") or {}
+        given = _with_columns(source, facts).load(split_or_none=True, categories=known)
         return _transformed(given, steps), [*given.notes, *_files_note(steps)]
     trained = facts.get("source") or _guessed_source(facts)
     if source.dataset is None and ":" in str(trained.get("dataset", "")) and not is_registered(trained["dataset"]):
@@ -90,7 +92,11 @@ def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
         source = replace(source, directed=trained.get("directed"))
     if source.header is None:
         source = replace(source, header=trained.get("header"))
-    columns = tuple(facts.get("features") or ())
+    if source.weight_column is None:
+        source = replace(source, weight_column=trained.get("weight_column"))
+    if source.edges is not None and source.edges.suffix.lower() == ".pt" and not source.drop_columns:
+        source = replace(source, drop_columns=tuple(trained.get("drop_columns") or ()))
+    columns = columns_of(facts.get("features") or (), facts.get("categories") or {})
     table = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
     return replace(source, feature_columns=columns) if columns and table and not source.feature_columns else source
 

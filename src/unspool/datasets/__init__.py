@@ -7,6 +7,7 @@
 """
 
 from unspool.datasets import splits
+from unspool.datasets.checking import DataCheck, FileCheck, check, check_files
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.files import from_files
 from unspool.datasets.generate import contextual_sbm, grid, sensor
@@ -16,11 +17,15 @@ from unspool.datasets.split import Split
 from unspool.datasets.statistics import Statistics, table3
 
 __all__ = [
+    "DataCheck",
     "Dataset",
     "Entry",
+    "FileCheck",
     "Split",
     "Statistics",
     "catalogue",
+    "check",
+    "check_files",
     "contextual_sbm",
     "from_files",
     "from_networkx",

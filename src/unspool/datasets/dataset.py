@@ -41,6 +41,7 @@ class Dataset:
         targets: numbers to be predicted, shape (nodes, numbers), NaN where a node has none; ``None`` where there are none.
         feature_names: the names of the features' columns, where they have any.
         directed: whether edges run in the listed direction only; else the graph lets every edge run both ways.
+        categories: columns of the file that became one feature per category, with the categories of each.
 
     Example:
         >>> from unspool import datasets
@@ -68,6 +69,7 @@ class Dataset:
     targets: Tensor | None = None
     feature_names: tuple[str, ...] | None = None
     directed: bool = False
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def __post_init__(self) -> None:
         nodes = self.nodes
@@ -209,6 +211,7 @@ class Dataset:
             targets=None if self.targets is None else self.targets[rows],
             feature_names=self.feature_names,
             directed=self.directed,
+            categories=self.categories,
         )
 
     def to(self, device: torch.device | str) -> Dataset:

@@ -32,6 +32,7 @@ class EdgeFile:
         heads: the first line, where it was read as a header and may be an edge.
         file: the name of the file, where it is a table.
         undirected: whether the file calls its graph undirected.
+        unused: names of columns, or of attributes of edges, that are neither ends nor weight.
     """
 
     sources: Sequence[str]
@@ -44,50 +45,75 @@ class EdgeFile:
     heads: tuple[str, ...] = ()
     file: str = ""
     undirected: bool = False
+    unused: tuple[str, ...] = ()
 
 
-def read_edges(path: Path, columns: Sequence[str] | None = None) -> EdgeFile:
+def read_edges(path: Path, columns: Sequence[str] | None = None, weight: str | None = None) -> EdgeFile:
     """Read an edge list: CSV, TSV, white-space text (also ``.gz``), Parquet, ``.npz``, ``.npy`` or GraphML.
 
     Args:
         path: the file.
         columns: names of the source, target and, if any, weight column, for tables with other names.
+        weight: the name of the weight column, or of the edge attribute of GraphML, where it is not called weight.
     """
     check_file(path)
     kind = suffix(path)
     if kind in TEXT or kind in PARQUET:
-        return _from_table(read_table(path, comments=True), columns)
+        return _from_table(read_table(path, comments=True), columns, weight)
     if kind in (".npz", ".npy"):
+        if weight is not None:
+            raise InputError(
+                "weight_column", weight, f"a table or GraphML, and {path.name} is neither", "call it edge_weight there"
+            )
         return _from_arrays(path)
     if kind == ".graphml":
         from unspool.datasets.graphml import read_graphml
 
-        return read_graphml(path)
+        return read_graphml(path, weight)
+    if kind == ".pt":
+        from unspool.datasets.pyg_files import read_pyg_edges
+
+        return _numbered(path, *read_pyg_edges(path, weight))
     raise ValueError(
         f"{path}: edges ending in {kind if kind else 'nothing'!r} are not supported; "
-        "use .csv, .tsv, .txt, .parquet, .npz, .npy or .graphml"
+        "use .csv, .tsv, .txt, .parquet, .npz, .npy, .graphml or .pt"
     )
 
 
-def _from_table(table: Table, columns: Sequence[str] | None) -> EdgeFile:
+def _from_table(table: Table, columns: Sequence[str] | None, named: str | None) -> EdgeFile:
     first = table.first() if table.header is None else []
-    if table.header is None and (columns is not None or any(cell.lower() in SOURCES for cell in first)):
+    if table.header is None and (
+        columns is not None or named in first or any(cell.lower() in SOURCES for cell in first)
+    ):
         table = table.with_header()
-    source, target, weight = _columns(table, columns)
+    source, target, weight = _columns(table, columns, named)
     weights = None if weight is None else _weights(table, weight)
     guessed = table.header is not None and columns is None and first and (weight is None or is_number(first[weight]))
+    unused = (
+        () if table.header is None else [c for i, c in enumerate(table.header) if i not in (source, target, weight)]
+    )
     return EdgeFile(
         _ends(table, source), _ends(table, target), weights, table.where, bare=table.header is None,
-        heads=(first[source], first[target]) if guessed else (), file=table.path.name,
+        heads=(first[source], first[target]) if guessed else (), file=table.path.name, unused=tuple(unused),
     )  # fmt: skip
 
 
-def _columns(table: Table, columns: Sequence[str] | None) -> tuple[int, int, int | None]:
+def _columns(table: Table, columns: Sequence[str] | None, named: str | None) -> tuple[int, int, int | None]:
+    if named is not None and columns is not None and len(columns) == 3:
+        raise InputError(
+            "weight_column", named, f"nothing, as {mention('edge_columns')} names the weight, too", "name it once"
+        )
     if columns is not None:
         if len(columns) not in (2, 3):
             raise InputError("edge_columns", list(columns), "source, target and, if any, weight")
-        places = [table.find(name) for name in columns]
+        places = [table.find(name) for name in (*columns, *([] if named is None else [named]))]
         return places[0], places[1], places[2] if len(places) == 3 else None
+    source, target, weight = _usual_columns(table)
+    return source, target, weight if named is None else table.find(named)
+
+
+def _usual_columns(table: Table) -> tuple[int, int, int | None]:
+    """Which columns are which, by their names or, without names, by their order."""
     if table.header is not None:
         small = [name.lower() for name in table.header]
         found = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,22 @@ from unspool.datasets.arrays import Array
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.edge_files import EdgeFile, read_edges
 from unspool.datasets.labels import blank_notes
-from unspool.datasets.node_files import Columns, Features, Labels, find_targets, labels_of, read_features, read_labels
+from unspool.datasets.node_files import (
+    Columns,
+    Features,
+    Labels,
+    dropped,
+    find_targets,
+    labels_of,
+    read_features,
+    read_labels,
+)
+from unspool.datasets.one_hot import Wanted, wanted
 from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, from_tensors
 from unspool.datasets.places import Place
+from unspool.datasets.pyg_files import from_pyg_file
 from unspool.datasets.split import Split
+from unspool.datasets.tables import suffix
 from unspool.errors import DataError, InputError, mention
 
 
@@ -27,8 +39,11 @@ def from_files(
     labels: Place | None = None,
     *,
     edge_columns: Sequence[str] | None = None,
+    weight_column: str | None = None,
     id_column: str | None = None,
     feature_columns: Sequence[str] | None = None,
+    drop_columns: Sequence[str] = (),
+    one_hot: Sequence[str] | Wanted = (),
     label_column: str | None = None,
     split_column: str | None = None,
     target_columns: Sequence[str] | None = None,
@@ -45,14 +60,20 @@ def from_files(
 
     Args:
         edges: CSV, TSV or text with two or three columns (source, target, weight; with or without such a header), Parquet,
-            ``.npz`` (``edge_index`` or a SciPy matrix), ``.npy`` or GraphML.
+            ``.npz`` (``edge_index`` or a SciPy matrix), ``.npy``, GraphML, or a ``.pt`` file of ``torch.save`` with PyTorch Geometric's
+            ``Data``, which brings features, labels and masks along.
         features: CSV, TSV or Parquet with one number per cell; ``.npy``; ``.npz`` of ``scipy.sparse.save_npz``.
         labels: CSV, TSV or Parquet with a class per node, named or numbered; ``.npy``. A cell that is empty or -1, or a node
             that is not listed, has no label.
         edge_columns: names of the source, target and weight columns, where they are called otherwise.
+        weight_column: the column (GraphML: the attribute; ``.pt``: the number of the column of ``edge_attr``) with the weights of the
+            edges, where it is not called weight. Columns that are not used stand in the notes of the data set.
         id_column: the column with the nodes' names, where it is called otherwise.
         feature_columns: which columns are features; else all that are not ids, labels or splits. For GraphML: which node
             attributes are.
+        drop_columns: columns to leave out, of any of the tables.
+        one_hot: columns of categories, each of which becomes one column of 0 and 1 per category; an empty cell has none. With a
+            mapping from columns to categories, another category is refused (:attr:`Dataset.categories` is such a mapping).
         label_column: the column with the classes; without ``labels``, a column of ``features`` or of GraphML's attributes.
         split_column: a column beside the labels that says train, valid or test.
         target_columns: columns of numbers to be predicted, in ``labels`` or else in ``features``, instead of classes; an empty
@@ -91,12 +112,59 @@ def from_files(
             f"one answer to learn, and there is {mention('target_columns')} too",
             "name one of them",
         )
-    columns = Columns(id_column, feature_columns, label_column, split_column, target_columns, header)
-    held = read_edges(Path(edges), edge_columns)
+    columns = Columns(
+        id_column,
+        feature_columns,
+        label_column,
+        split_column,
+        target_columns,
+        header,
+        tuple(drop_columns),
+        wanted(one_hot),
+    )
+    if suffix(Path(edges)) == ".pt":
+        _check_alone(Path(edges), features, labels, columns)
+        return from_pyg_file(
+            Path(edges),
+            weight_column=weight_column,
+            drop_columns=columns.drop,
+            directed=directed,
+            split=split,
+            name=name,
+        )
+    held = read_edges(Path(edges), edge_columns, weight_column)
     x = None if features is None else read_features(Path(features), columns, answers=labels is None)
-    y = find_targets(x, labels, columns) if target_columns else _find_labels(held, x, Path(edges), labels, columns)
+    y = find_targets(x, labels, columns) if target_columns else find_labels(held, x, Path(edges), labels, columns)
+    check_dropped(columns, held, x, y)
     called = Path(edges).name.split(".")[0] if name is None else name
-    return _joined(held, x, y, columns, split, called, False if held.undirected else directed)
+    return join(held, x, y, columns, split, called, False if held.undirected else directed)
+
+
+def check_dropped(columns: Columns, held: EdgeFile, x: Features | None, y: Labels | None) -> None:
+    """Refuse a column to leave out that no table has, and categories without a table."""
+    if columns.one_hot and (x is None or x.table is None):
+        raise InputError(
+            "one_hot", next(iter(columns.one_hot)), "a column of a table", f"give one with {mention('features')}"
+        )
+    tables = [part.table for part in (x, y) if part is not None and part.table is not None]
+    known = [*(name for table in tables for name in table.header or ()), *held.unused]
+    lacking = next((name for name in columns.drop if name not in known), None)
+    if lacking is not None:
+        have = ", ".join(dict.fromkeys(known)) if known else "no named columns"
+        raise InputError("drop_columns", lacking, f"a column that can be left out; there are {have}")
+
+
+def _check_alone(path: Path, features: Place | None, labels: Place | None, columns: Columns) -> None:
+    """A Data object is a whole data set: nothing else is read beside it."""
+    named = {"features": features, "labels": labels, "id_column": columns.id, "feature_columns": columns.features,
+             "label_column": columns.label, "target_columns": columns.targets, "split_column": columns.split, "header": columns.header,
+             "one_hot": columns.one_hot}  # fmt: skip
+    for argument, value in named.items():
+        if value is not None and value != {}:
+            shown = next(iter(value)) if isinstance(value, Mapping | list | tuple) else value
+            raise InputError(
+                argument, str(shown), f"nothing, as {path.name} brings features, labels and masks along", "leave it out"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +196,15 @@ def read_signals(edges: Place, features: Place, columns: Columns, gaps: bool = F
         [0.1, 16777217.0]
     """
     held, x = read_edges(Path(edges)), read_features(Path(features), columns, answers=False, gaps=gaps)
+    check_dropped(columns, held, x, None)
     matrix = x.matrix.toarray() if scipy.sparse.issparse(x.matrix) else x.matrix
     bare = replace(x, matrix=np.zeros((matrix.shape[0], 1)), columns=None)
     way = False if held.undirected else None
-    dataset = _joined(held, bare, None, columns, None, Path(edges).name.split(".")[0], way)
+    dataset = join(held, bare, None, columns, None, Path(edges).name.split(".")[0], way)
     return Signals(dataset, matrix.astype(np.float64), x.columns, x.id_name)
 
 
-def _joined(
+def join(
     held: EdgeFile,
     x: Features | None,
     y: Labels | None,
@@ -145,7 +214,7 @@ def _joined(
     directed: bool | None,
 ) -> Dataset:
     """One data set out of what three files say about nodes by name."""
-    names, origin = _node_names(held, x, y)
+    names, origin = node_names(held, x, y)
     place = {node: row for row, node in enumerate(names)}
     hint = f"; if the line is a header, name its columns: {mention('edge_columns')}" if held.bare else ""
     ends = [_places(side, place, origin, held.where, hint) for side in (held.sources, held.targets)]
@@ -163,7 +232,10 @@ def _joined(
         targets=numbers if aims else None, feature_names=columns.features if x is None else x.columns, directed=directed,
         split=given, name=name,
     )  # fmt: skip
-    return made if y is None or not y.notes else replace(made, notes=(*made.notes, *y.notes))
+    left = [column for column in held.unused if column not in columns.drop]
+    unused = (f"columns of the edges that are not used: {', '.join(left)}",) if left else ()
+    notes = (*made.notes, *(() if y is None else y.notes), *unused, *(() if x is None else x.notes))
+    return replace(made, notes=notes, categories={} if x is None else x.categories)
 
 
 def _check_heads(held: EdgeFile, place: dict[str, int]) -> None:
@@ -199,7 +271,7 @@ def _check_ids(x: Features | None, y: Labels | None, columns: Columns) -> None:
     if x is None or x.ids is None or y is None or y.ids is not None or y.table is None or y.table is x.table:
         return
     used = 1 if not columns.targets else len(columns.targets)
-    if len(y.table.columns) > used + (columns.split is not None):
+    if len(y.table.columns) - len(dropped(y.table, columns)) > used + (columns.split is not None):
         have = "no header" if y.table.header is None else f"the columns {', '.join(y.table.header)}"
         raise DataError(
             f"{y.table.path}",
@@ -208,7 +280,7 @@ def _check_ids(x: Features | None, y: Labels | None, columns: Columns) -> None:
         )
 
 
-def _find_labels(
+def find_labels(
     held: EdgeFile, x: Features | None, edges: Path, labels: Place | None, columns: Columns
 ) -> Labels | None:
     """Labels from their own file, from a column of the features, or from GraphML's attributes."""
@@ -238,7 +310,7 @@ def _attribute_classes(path: Path, held: EdgeFile, column: str) -> Labels:
     return Labels(numbers, classes, list(held.nodes), None, path, notes=notes)
 
 
-def _node_names(held: EdgeFile, x: Features | None, y: Labels | None) -> tuple[tuple[str, ...], str]:
+def node_names(held: EdgeFile, x: Features | None, y: Labels | None) -> tuple[tuple[str, ...], str]:
     """The nodes in order, and the file that says so."""
     for part, rows in ((x, None if x is None else x.matrix.shape[0]), (y, None if y is None else len(y.numbers))):
         if part is not None and rows is not None and (part is x or part.ids is None):

@@ -10,12 +10,15 @@ import numpy as np
 
 from unspool.datasets.edge_files import EdgeFile
 from unspool.datasets.tables import is_number
+from unspool.errors import DataError
 
 _SPACE = "{http://graphml.graphdrawing.org/xmlns}"
 
 
-def read_graphml(path: Path) -> EdgeFile:
+def read_graphml(path: Path, weight: str | None = None) -> EdgeFile:
     """Read the graph of a GraphML file; the edge attribute ``weight`` is its weight, 1 where neither edge nor default tells.
+
+    ``weight`` names another attribute, which some edge must have.
 
     What an edge list cannot say is refused: several graphs, graphs in nodes, hyperedges, ports, edges of both kinds.
 
@@ -44,10 +47,17 @@ def read_graphml(path: Path) -> EdgeFile:
     sources: list[str] = []
     targets: list[str] = []
     weights: list[float] = []
+    called, attributed = "weight" if weight is None else weight, set[str]()
     for number, edge in enumerate(_children(graph, "edge")):
         sources.append(edge.get("source", ""))
         targets.append(edge.get("target", ""))
-        weights.append(_weight(path, number, of_edges.data(edge, f"edge {number}")))
+        data = of_edges.data(edge, f"edge {number}")
+        attributed.update(data)
+        weights.append(_weight(path, number, data, called))
+    if weight is not None and weight not in attributed:
+        raise DataError(
+            path.name, f"no edge has an attribute {weight!r}", f"there are {', '.join(sorted(attributed)) or 'none'}"
+        )
     listed = set(names)
     for number, end in ((i, end) for ends in (sources, targets) for i, end in enumerate(ends)):
         if end not in listed:
@@ -58,14 +68,14 @@ def read_graphml(path: Path) -> EdgeFile:
     attributes = tuple(of_nodes.data(node, f"node {name!r}") for name, node in zip(names, nodes, strict=True))
     return EdgeFile(
         sources, targets, held, lambda edge: f"{path.name}, edge {edge}", names, attributes,
-        undirected=graph.get("edgedefault") == "undirected",
+        undirected=graph.get("edgedefault") == "undirected", unused=tuple(sorted(attributed - {called})),
     )  # fmt: skip
 
 
-def _weight(path: Path, number: int, held: dict[str, str]) -> float:
-    text = held.get("weight", "1")
+def _weight(path: Path, number: int, held: dict[str, str], called: str) -> float:
+    text = held.get(called, "1")
     if not is_number(text):
-        raise ValueError(f"{path.name}, edge {number}: the weight {text!r} is not a number; mend it")
+        raise ValueError(f"{path.name}, edge {number}: the weight {text!r} is not a number; correct it")
     weight = float(text)
     if not 0 <= weight < float("inf"):
         raise ValueError(

@@ -14,7 +14,7 @@ from unspool.datasets.places import Place, cache_folder, data_root, find_folder,
 from unspool.datasets.published import PUBLISHED, difference
 from unspool.datasets.readers.arrays import Unreadable
 from unspool.datasets.registry import is_foreign, load_foreign, registered, unnamed
-from unspool.datasets.sources import GENERATORS, SOURCES, Source, key_of
+from unspool.datasets.sources import GENERATORS, SOURCES, Source, key_named, key_of
 from unspool.datasets.split import Split
 
 #: Sets that ship inside the package.
@@ -111,6 +111,19 @@ def catalogue(root: Place | None = None, cache: Place | None = None) -> tuple[En
     return (*entries, *(Entry(one.value, "", taken.format(one.name)) for one in unnamed()))
 
 
+def cached_copy(name: str, cache: Place | None = None) -> Path | None:
+    """Where :func:`load` keeps a processed copy of a set, whether or not it is there; None of sets that need none.
+
+    Example:
+        >>> cached_copy("photo", cache="here").name, cached_copy("citeseer"), cached_copy("grid")
+        ('photo.npz', None, None)
+    """
+    key = key_named(name)
+    if key not in SOURCES or (EMBEDDED / f"{key}.npz").is_file():
+        return None
+    return cache_folder(cache) / f"{key}.npz"
+
+
 def _found(source: Source, base: Path, folder: Path) -> Dataset:
     raw = find_folder(base, source.folders, source.files[0])
     embedded = EMBEDDED / f"{source.name}.npz"
@@ -189,7 +202,7 @@ def _with_extras(dataset: Dataset, source: Source, raw: Path | None) -> Dataset:
 def _absent(source: Source, folder: Path, missing: str | None) -> str:
     file = source.files[0] if missing is None else missing
     address = f" (published at {source.addresses[file]})" if file in source.addresses else ""
-    fetching = f", or call load({source.name!r}, download=True)" if source.addresses else ""
+    fetching = ", or have it fetched with download=True" if source.addresses else ""
     return (
         f"{source.title}: {Path(file).name} is missing; put it at {folder / file}{address}, point UNSPOOL_DATA or root= at a "
         f"folder that has {source.folders[0]}/{file}{fetching}"

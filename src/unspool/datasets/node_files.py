@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
 from unspool.datasets.features import check_finite
 from unspool.datasets.headings import LABELS, headed, id_place, node_ids, unique_names
 from unspool.datasets.labels import BLANK, as_text, blank_notes, encode
 from unspool.datasets.limits import TooLarge
+from unspool.datasets.one_hot import category_name, encoded
 from unspool.datasets.places import Place
-from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, suffix
+from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, check_header, is_number, suffix
 from unspool.errors import UNSHOWN, DataError, InputError, mention
 
 PARTS = {"train": 1, "valid": 2, "val": 2, "validation": 2, "test": 3}
@@ -31,6 +33,8 @@ class Features:
     table: Table | None = None
     columns: tuple[str, ...] | None = None
     id_name: str | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,19 @@ class Columns:
     split: str | None = None
     targets: Sequence[str] | None = None
     header: bool | None = None
+    drop: Sequence[str] = ()
+    #: None where categories make no sense, as for signals.
+    one_hot: Mapping[str, Sequence[str] | None] | None = None
+
+    def __post_init__(self) -> None:
+        named = {"id_column": (self.id,), "feature_columns": self.features, "one_hot": self.one_hot, "label_column": (self.label,),
+                 "split_column": (self.split,), "target_columns": self.targets}  # fmt: skip
+        for argument, columns in named.items():
+            both = next((column for column in columns or () if column in self.drop), None)
+            if both is not None:
+                raise InputError(
+                    "drop_columns", both, f"a column that nothing else names, and {mention(argument, both)} does"
+                )
 
     @property
     def answers(self) -> list[str]:
@@ -78,9 +95,10 @@ def read_features(path: Path, columns: Columns, answers: bool, gaps: bool = Fals
             f"{path}: features ending in {kind if kind else 'nothing'!r} are not supported; use .csv, .tsv, .txt, .parquet, .npy or .npz"
         )
     skip = columns.answers if answers else []
-    table = headed(path, (columns.id, *skip, *(columns.features or ())), header=columns.header)
+    named = (columns.id, *skip, *(columns.features or ()), *(columns.one_hot or ()), *columns.drop)
+    table = headed(path, named, header=columns.header)
     ids = node_ids(table, columns.id)
-    left = [table.find(column) for column in skip]
+    left = [table.find(column) for column in (*skip, *dropped(table, columns))]
     named_by = id_place(table, columns.id)
     if columns.features is not None:
         chosen = [table.find(column) for column in columns.features]
@@ -97,17 +115,75 @@ def read_features(path: Path, columns: Columns, answers: bool, gaps: bool = Fals
         )
     unsaid = answers and not columns.answers and columns.features is None
     hint = f", or is it the label? then {mention('label_column', 'NAME')}" if unsaid else ""
-    matrix = np.stack([table.numbers(column, gaps, hint) for column in chosen], axis=1)
-    named = None if table.header is None else tuple(table.header[column] for column in chosen)
-    if named is not None and columns.features is None and any(not name.strip() for name in named):
-        raise DataError(
-            f"{path}", "a column has no name, perhaps an index that was written along",
-            f"drop it, or list the features with {mention('feature_columns')}",
-        )  # fmt: skip
+    held = _held(table, chosen, columns, gaps, hint)
     if ids is None:
-        _check_order(table, chosen, matrix)
+        _check_order(table, held)
     id_name = None if named_by is None or table.header is None else table.header[named_by]
-    return Features(matrix, ids, path, table, named, id_name)
+    return Features(held.matrix(), ids, path, table, held.names, id_name, held.categories, held.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """Columns of features one by one: numbers as arrays, categories as sparse matrices."""
+
+    places: Sequence[int]
+    blocks: Sequence[Any]
+    names: tuple[str, ...] | None
+    categories: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+
+    def matrix(self) -> Any:
+        """All of them side by side; sparse where one is."""
+        if not self.categories:
+            return np.stack(self.blocks, axis=1)
+        parts = [part if scipy.sparse.issparse(part) else part[:, None] for part in self.blocks]
+        return scipy.sparse.csr_array(scipy.sparse.hstack([scipy.sparse.csr_array(part) for part in parts]))
+
+
+def dropped(table: Table, columns: Columns) -> list[str]:
+    """The columns of this table that are to be left out; another table may have the others."""
+    return [name for name in columns.drop if table.header is not None and name in table.header]
+
+
+def _held(table: Table, chosen: Sequence[int], columns: Columns, gaps: bool, hint: str) -> _Held:
+    wanted = {} if columns.one_hot is None else columns.one_hot
+    places = [table.find(name) for name in wanted]  # or a sentence that there is no header
+    if table.header is None:
+        return _Held(chosen, [table.numbers(column, gaps, hint) for column in chosen], None, {}, ())
+    lacking = next((name for name, place in zip(wanted, places, strict=True) if place not in chosen), None)
+    if lacking is not None:
+        raise InputError("one_hot", lacking, "a column of features", "it has another use, or is not among the features")
+    blocks, names, categories, notes = list[Any](), list[str](), dict[str, tuple[str, ...]](), list[str]()
+    for column in chosen:
+        name = table.header[column]
+        if name not in wanted:
+            if not name.strip() and columns.features is None:
+                raise _nameless(table)
+            blocks.append(table.numbers(column, gaps, hint, way=_way(name, columns)))
+            names.append(name)
+            continue
+        block, categories[name], empty = encoded(table, column, wanted[name])
+        blocks.append(block)
+        names += [category_name(name, category) for category in categories[name]]
+        notes.append(f"{name!r} is {len(categories[name])} columns, one for each category")
+        notes += [f"{empty} empty cells of {name!r} have none of its categories"] if empty else []
+    check_header(table.path, names)
+    return _Held(chosen, blocks, tuple(names), categories, tuple(notes))
+
+
+def _way(name: str, columns: Columns) -> str:
+    """What to do about text in a column of features."""
+    if not name.strip():
+        return "encode it, or leave the column out"
+    one_hot = f", or give each category a column with {mention('one_hot', name)}"
+    return f"leave the column out with {mention('drop_columns', name)}{'' if columns.one_hot is None else one_hot}"
+
+
+def _nameless(table: Table) -> DataError:
+    return DataError(
+        f"{table.path}", "a column has no name, perhaps an index that was written along",
+        f"drop it, or list the features with {mention('feature_columns')}",
+    )  # fmt: skip
 
 
 def _check_chosen(features: Sequence[str], answers: Sequence[str]) -> None:
@@ -121,11 +197,13 @@ def _check_chosen(features: Sequence[str], answers: Sequence[str]) -> None:
         )
 
 
-def _check_order(table: Table, chosen: Sequence[int], matrix: Array) -> None:
+def _check_order(table: Table, held: _Held) -> None:
     """Refuse a column that numbers the nodes in another order than they stand in: it would pass for a feature."""
     count = np.arange(table.rows)
-    for column, values in zip(chosen, matrix.T, strict=True):
-        if table.rows > 2 and np.array_equal(np.sort(values), count) and not np.array_equal(values, count):
+    for column, values in zip(held.places, held.blocks, strict=True):
+        if scipy.sparse.issparse(values) or table.rows <= 2 or np.array_equal(values, count):
+            continue
+        if np.array_equal(np.sort(values), count):
             raise ValueError(
                 f"{table.path}, {table.label(column)} holds each of 0 to {table.rows - 1} once, in another order than the rows: if these "
                 "are the nodes, call the column id; if not, name the nodes in a column called id"
@@ -189,7 +267,7 @@ def labels_of(table: Table, columns: Columns) -> Labels:
     ids = node_ids(table, columns.id)
     if ids is None and table.header is None and len(table.columns) == 2:
         ids = unique_names(table, 0)
-    column = _label_place(table, columns)
+    column = label_place(table, columns)
     where, texts = f"{table.label(column)}: the label", table.texts(column)
     numbers, classes = encode(texts, lambda row: f"{table.where(row)}, {where}")
     if not classes:
@@ -237,10 +315,12 @@ def _numbers_or_blank(table: Table, column: int) -> list[float]:
     return found
 
 
-def _label_place(table: Table, columns: Columns) -> int:
+def label_place(table: Table, columns: Columns) -> int:
+    """Which column is the label: the one that was named, the one called so, or the only one left."""
     if columns.label is not None:
         return table.find(columns.label)
     taken = {id_place(table, columns.id), None if columns.split is None else table.find(columns.split)}
+    taken |= {table.find(name) for name in dropped(table, columns)}
     left = [c for c in range(len(table.columns)) if c not in taken]
     if table.header is None and len(table.columns) <= 2:
         return len(table.columns) - 1

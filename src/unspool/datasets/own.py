@@ -16,6 +16,7 @@ from unspool.datasets.labels import encode, read_label_numbers, read_targets
 from unspool.datasets.split import Split
 from unspool.datasets.tables import is_number
 from unspool.graph.edges import merge, read_edge_index, read_weights, settle, tell
+from unspool.graph.pyg import pyg_edges
 
 Splitting = Split | Callable[[Dataset], Split | None] | None
 
@@ -92,11 +93,26 @@ def from_tensors(
     return _with_split(made, split)
 
 
-def from_pyg(data: Any, *, directed: bool | None = None, split: Splitting = None, name: str = "own data") -> Dataset:
+def from_pyg(
+    data: Any,
+    *,
+    weight_column: int | None = None,
+    directed: bool | None = None,
+    split: Splitting = None,
+    name: str = "own data",
+) -> Dataset:
     """Make a data set from a PyTorch Geometric ``Data`` object: ``edge_index``, ``x``, ``y`` and the masks, if any.
 
-    Where a mask has several columns (several splits), the first is used and the others are kept as ``fold-1``, .... Which way
-    edges run: as in :func:`from_tensors`.
+    Whole numbers in ``y`` are classes, fractions are numbers to predict. Where a mask has several columns (several splits), the first
+    is used and the others are kept as ``fold-1``, .... Which way edges run: as in :func:`from_tensors`.
+
+    Args:
+        data: the object; a ``HeteroData`` is refused.
+        weight_column: which column of ``edge_attr`` is the weight, from 0. Without it ``edge_weight`` is, or an ``edge_attr`` of one
+            column; several columns are refused, since nobody could tell.
+        directed: as in :func:`from_tensors`.
+        split: as in :func:`from_tensors`; else the masks.
+        name: what the set is called.
 
     Example:
         >>> import torch
@@ -105,20 +121,28 @@ def from_pyg(data: Any, *, directed: bool | None = None, split: Splitting = None
         >>> from_pyg(data).nodes
         6
     """
-    index = getattr(data, "edge_index", None)
-    if index is None:
-        raise ValueError("data has no edge_index; call from_scipy with its adjacency matrix instead")
-    weight, attribute = getattr(data, "edge_weight", None), getattr(data, "edge_attr", None)
-    if weight is None and isinstance(attribute, Tensor) and attribute.squeeze(-1).ndim == 1:
-        weight = attribute.squeeze(-1)
+    index, weight = pyg_edges(data, weight_column)
     recorded = _pyg_masks(data)
     first = next(iter(recorded.values()), None)
     chosen = split if split is not None or first is None else Split.from_codes(first, next(iter(recorded)))
+    y = getattr(data, "y", None)
+    fractions = isinstance(y, Tensor) and y.is_floating_point() and bool((y.isfinite() & (y != y.floor())).any())
     made = from_tensors(
-        index, getattr(data, "x", None), getattr(data, "y", None), nodes=data.num_nodes, edge_weight=weight,
-        directed=directed, split=chosen, name=name,
+        index, getattr(data, "x", None), None if fractions else y, nodes=data.num_nodes, edge_weight=weight,
+        targets=y if fractions else None, directed=directed, split=chosen, name=name,
     )  # fmt: skip
-    return made._like(recorded=recorded)  # pyright: ignore[reportPrivateUsage]
+    attributes = getattr(data, "edge_attr", None)
+    many = attributes.shape[1] if isinstance(attributes, Tensor) and attributes.ndim > 1 else 1
+    note = (f"of the {many} columns of edge_attr, {_used(weight_column)}",) if many > 1 else ()
+    return made._like(recorded=recorded, notes=(*made.notes, *note))  # pyright: ignore[reportPrivateUsage]
+
+
+def _used(weight_column: int | None) -> str:
+    return (
+        "none is used, as there is an edge_weight"
+        if weight_column is None
+        else f"only {weight_column} is used, as the weight"
+    )
 
 
 def from_scipy(adjacency: Any, features: Any = None, labels: Any = None, **how: Any) -> Dataset:

@@ -17,6 +17,7 @@ Array = np.ndarray[Any, Any]
 
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
 PARQUET = (".parquet", ".pq")
+_WAY = "encode it, or leave the column out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +72,19 @@ class Table:
         if self.header is None:
             raise ValueError(f"{self.path} has no header, so it has no column {name!r}; add a first line with names")
         if name not in self.header:
-            raise ValueError(f"{self.path} has no column {name!r}; it has {', '.join(self.header)}")
+            odd = len(self.header) == 1 and any(sign in self.header[0] for sign in ";|\t")
+            ask = "; is the separator right?" if odd else ""
+            raise ValueError(f"{self.path} has no column {name!r}; it has {', '.join(self.header)}{ask}")
         return self.header.index(name)
 
     def texts(self, column: int) -> list[str]:
         """A column as text; whole numbers without a decimal point, blanks as empty text."""
         return [_text(value) for value in self.columns[column]]
 
-    def numbers(self, column: int, gaps: bool = False, hint: str = "") -> Array:
+    def numbers(self, column: int, gaps: bool = False, hint: str = "", way: str = _WAY) -> Array:
         """A column as float64, or a sentence that names the cell which is not a number or is missing; ``hint`` ends it.
 
-        With ``gaps`` a missing cell is NaN.
+        With ``gaps`` a missing cell is NaN; ``way`` is what to do about text.
         """
         held = self.columns[column]
         # Trap: numpy makes nanoseconds of a date and, as Python does, 10 of 1_0 and 3 of ٣.
@@ -91,7 +94,7 @@ class Table:
         except (TypeError, ValueError):
             values = None
         if values is None:
-            values = np.array([self._number(row, column, gaps, hint) for row in range(self.rows)])
+            values = np.array([self._number(row, column, gaps, hint, way) for row in range(self.rows)])
         bad = np.flatnonzero(np.isinf(values) if gaps else ~np.isfinite(values))
         if bad.size:
             raise ValueError(
@@ -99,7 +102,7 @@ class Table:
             )
         return values
 
-    def _number(self, row: int, column: int, gaps: bool, hint: str) -> float:
+    def _number(self, row: int, column: int, gaps: bool, hint: str, way: str) -> float:
         text = _text(self.columns[column][row])
         if gaps and text.lower() in ("", "nan", "na"):
             return float("nan")
@@ -111,7 +114,7 @@ class Table:
             raise DataError(
                 f"{self.where(row)}, {self.label(column)}",
                 f"{text!r} is not a number",
-                f"encode it, or leave the column out{hint}",
+                f"{way}{hint}",
             )
         return float(text)
 

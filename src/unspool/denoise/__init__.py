@@ -10,6 +10,7 @@
 True
 """
 
+from unspool.denoise.constant import BentMeanWarning
 from unspool.denoise.held_out import HeldOut
 from unspool.denoise.noise import Covariance
 from unspool.denoise.problem import PROBLEMS, DenoisingProblem, Robust, Smooth, TotalVariation, Trend
@@ -20,6 +21,7 @@ __all__ = [
     "GCV",
     "PROBLEMS",
     "SURE",
+    "BentMeanWarning",
     "Choice",
     "Covariance",
     "Criterion",

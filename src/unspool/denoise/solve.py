@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unspool.algorithm.exact import find_minimiser
 from unspool.algorithm.solvers import Solution
+from unspool.denoise.constant import tell_of_bent_mean
 from unspool.denoise.fit import Fitter
 from unspool.denoise.held_out import HeldOut, Progress
 from unspool.denoise.missing import check_fillable, observed
@@ -96,6 +97,7 @@ def choose(
     x, seen = x.reshape(graph.nodes, -1), observed(x.reshape(graph.nodes, -1))
     if seen is not None:
         check_fillable(seen, graph)
+    tell_of_bent_mean(x, graph)
     plain = problem == _SMOOTH and seen is None
     what = f"the problem {problem.name}" if problem != _SMOOTH else "a signal with missing values"
     if covariance is not None and not plain:

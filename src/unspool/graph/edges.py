@@ -159,13 +159,13 @@ def _one_sided(edges: Edges) -> str | None:
 def tell(notes: tuple[str, ...], unsaid: str | None) -> None:
     """Warn of what was done to a list of edges and decided about its direction, at the line of the caller's own code."""
     for note in notes:
-        warnings.warn(note, stacklevel=_outside())
+        warnings.warn(note, stacklevel=callers_level())
     if unsaid is not None:
         way = "give directed=True to keep the direction, or directed=False to say that both are meant"
-        warnings.warn(f"{unsaid}; {way}", EdgeDirectionWarning, stacklevel=_outside())
+        warnings.warn(f"{unsaid}; {way}", EdgeDirectionWarning, stacklevel=callers_level())
 
 
-def _outside() -> int:
+def callers_level() -> int:
     """How many frames up the first one lies that is not of this package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "unspool":

@@ -15,6 +15,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
 from unspool.graph.laplacian_form import rescaled, why_no_laplacian
 from unspool.graph.normalise import Normalisation, normalised
+from unspool.graph.pyg import pyg_edges
 from unspool.ops import Operator
 from unspool.ops.spmm import spmm
 
@@ -117,8 +118,8 @@ class Graph:
     def from_pyg(data: Any, **how: Any) -> Graph:
         """Make a graph from a PyTorch Geometric ``Data`` object (``edge_index``, ``edge_weight``, ``num_nodes``).
 
-        Keyword arguments are those of :meth:`from_edges`. A one-dimensional ``edge_attr`` stands in for a missing
-        ``edge_weight``.
+        Keyword arguments are those of :meth:`from_edges`. An ``edge_attr`` of one column stands in for a missing
+        ``edge_weight``; one of several columns is refused.
 
         Example:
             >>> import torch, unspool as us
@@ -127,13 +128,7 @@ class Graph:
             >>> us.Graph.from_pyg(data).nodes
             3
         """
-        index = getattr(data, "edge_index", None)
-        if index is None:
-            raise ValueError("data has no edge_index; pass its adjacency matrix to Graph.from_scipy instead")
-        weight = getattr(data, "edge_weight", None)
-        attribute = getattr(data, "edge_attr", None)
-        if weight is None and isinstance(attribute, Tensor) and attribute.squeeze(-1).ndim == 1:
-            weight = attribute.squeeze(-1)
+        index, weight = pyg_edges(data)
         return Graph.from_edges(index, nodes=data.num_nodes, weights=weight, **how)
 
     @staticmethod

@@ -152,6 +152,7 @@ def _data(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
         "classes": list(data.classes),
         "features": None if data.feature_names is None else list(data.feature_names),
         "targets": [] if source is None else list(source.get("target_columns", [])),
+        "categories": {name: list(held) for name, held in data.categories.items()},
         "transforms": ["row_normalised"] if trial.normalise_rows else [],
         "notes": list(data.notes),
         "size": {"nodes": size.nodes, "edges": size.edges, "features": size.features},

@@ -19,6 +19,7 @@ from unspool.cli.number_types import Finite, Whole
 @click.option(
     "--feature-column", "feature_columns", multiple=True, help="A signal to denoise; all columns when omitted."
 )
+@click.option("--drop-column", "drop_columns", multiple=True, help="A column to leave out; may be repeated.")
 @click.option(
     "--header/--no-header",
     default=None,

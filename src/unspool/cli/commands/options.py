@@ -16,20 +16,25 @@ PLACE = click.Path(path_type=Path)
 #: Which data; all commands that need some take all of these.
 _DATA = (
     click.option("--dataset", metavar="NAME", help="A data set (unspool datasets lists them; citeseer is built in), or package.module:function."),
-    click.option("--data", type=PLACE, help="Folder with raw data; the variable UNSPOOL_DATA when omitted."),
-    click.option("--edges", type=PLACE, help="Your own graph: CSV, TSV, Parquet, .npz, .npy or GraphML."),
+    click.option("--data", type=PLACE, help="Folder with raw data; the variable UNSPOOL_DATA when omitted. Processed copies go to the user's cache folder."),
+    click.option("--download", is_flag=True, help="Fetch a data set that is not here, over https, into the folder with raw data."),
+    click.option("--edges", type=PLACE, help="Your own graph: CSV, TSV, Parquet, .npz, .npy, GraphML, or .pt with a Data of PyTorch Geometric."),
     click.option("--features", type=PLACE, help="Your nodes' features: CSV, TSV, Parquet, .npy, .npz."),
     click.option("--labels", type=PLACE, help="Your nodes' classes or numbers: CSV, TSV, Parquet, .npy."),
     click.option("--id-column", help="The column with the nodes' names, if it is not called id, node or name."),
     click.option("--label-column", help="The column with the classes; without --labels, one of --features."),
     click.option("--target-column", "target_columns", multiple=True, help="A column of numbers to predict; may be repeated."),
     click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
+    click.option("--drop-column", "drop_columns", multiple=True, help="A column to leave out; may be repeated."),
+    click.option("--one-hot", multiple=True, metavar="COLUMN", help="A column of categories, which becomes one column for each; may be repeated."),
+    click.option("--weight-column", help="The column with the weights of the edges, if it is not called weight; for .pt its number in edge_attr."),
     click.option(
         "--directed/--undirected", default=None,
         help="Whether edges keep their direction; when omitted, every edge runs both ways, with a message where that matters.",
     ),
     click.option("--split-column", help="A column that says train, valid or test."),
     click.option("--header/--no-header", default=None, help="Whether the first line of --features and --labels names columns; detected when omitted."),
+    click.option("--name", help="What your data are called in reports; the name of the edge file when omitted."),
     click.option("--split", help="public, per-class:20/30, random:0.6/0.2/0.2, fold-3, ...; the set's own when omitted."),
 )  # fmt: skip
 
