@@ -22,6 +22,7 @@ from unspool.settings.kinds import Mismatch, Whole
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
 from unspool.study.processes import train_together
+from unspool.study.report import write_report
 from unspool.study.results.best import Best, Measure
 from unspool.study.results.comparison import Comparison, compare
 from unspool.study.results.exporting import export
@@ -105,6 +106,10 @@ class Study:
     def export(self, path: str | os.PathLike[str]) -> Path:
         """All trials into a CSV, Parquet or JSON file."""
         return export(self.rows, path)
+
+    def report(self, path: str | os.PathLike[str], *, by: Measure = Measure.VALID_SCORE) -> Path:
+        """The result, whether it is real and what to try next, as one HTML page; see :func:`unspool.study.write_report`."""
+        return write_report(self.table, path, by=by, file=self.store.path)
 
     def model(
         self, row: Row | int, *, data: Dataset | str | TrialLoader | None = None, model: type[nn.Module] | None = None
