@@ -17,6 +17,7 @@ from unspool.datasets.fingerprint import fingerprint
 from unspool.datasets.split import PARTS, Split
 from unspool.datasets.statistics import Statistics, measure
 from unspool.graph import Graph
+from unspool.notebook import facts
 from unspool.ops import SparseFeatures
 
 
@@ -235,6 +236,10 @@ class Dataset:
     def _like(self, **changes: Any) -> Dataset:
         """A copy of the same content: what was computed from it is still true."""
         return _remember(replace(self, **changes), graph=self.__dict__.get("graph"), hash=self.__dict__.get("hash"))
+
+    def _repr_html_(self) -> str:
+        first, *rest = repr(self).split("\n  ")
+        return facts(self.name, [("size", first.removeprefix(f"{self.name}: ")), ("notes", "; ".join(rest))])
 
     def __repr__(self) -> str:
         count = self.statistics()

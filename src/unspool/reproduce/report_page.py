@@ -88,6 +88,10 @@ class Findings:
         return all_claims(self.results)
 
 
+#: How many comparisons end in a verdict, in a gist.
+_WORDS = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail", Verdict.OPEN: "undecided"}
+
+
 @dataclass(frozen=True)
 class SectionSpec:
     """A section of the report: its heading, the command that runs it, what makes its blocks, and which subjects of claims it answers."""
@@ -102,10 +106,8 @@ class SectionSpec:
         own = [test.verdict for one in found.claims if one.title.startswith(self.subjects) for test in one.tests]
         if not self.subjects or not own:
             return ""
-        return (
-            f"{own.count(Verdict.HOLDS)} of {counted(len(own), 'comparison')} agree with the paper, "
-            f"{own.count(Verdict.FAILS)} contradict it"
-        )
+        counts = [f"{own.count(verdict)} {word}" for verdict, word in _WORDS.items()]
+        return f"of {counted(len(own), 'comparison')} {', '.join(counts)}"
 
 
 def _of_results(heading: str, command: str, make: Callable[[Results], list[Block]], *subjects: str) -> SectionSpec:

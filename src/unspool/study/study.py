@@ -138,6 +138,9 @@ class Study:
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
     def __str__(self) -> str:
         return str(self.table)
 
