@@ -141,5 +141,5 @@ def test_paper_shows_what_is_folded(tab):
     assert tab.run(seen) == 0
     tab("Emulation.setEmulatedMedia", media="print")
     assert tab.run(seen) == tab.run("document.querySelectorAll('details table').length") > 0
-    assert tab.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert tab.run("getComputedStyle(document.querySelector('.skip')).display") == "none"
     tab("Emulation.setEmulatedMedia", media="screen")

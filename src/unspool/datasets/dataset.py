@@ -41,7 +41,7 @@ class Dataset:
         recorded: splits that came with the data, as one code per node (see :func:`unspool.datasets.splits.recorded`).
         targets: numbers to be predicted, shape (nodes, numbers), NaN where a node has none; ``None`` where there are none.
         feature_names: the names of the features' columns, where they have any.
-        directed: whether edges run in the listed direction only; else the graph lets every edge run both ways.
+        directed: whether edges run in the listed direction only; else every edge counts both ways.
 
     Example:
         >>> from unspool import datasets

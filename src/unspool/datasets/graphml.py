@@ -65,7 +65,7 @@ def read_graphml(path: Path) -> EdgeFile:
 def _weight(path: Path, number: int, held: dict[str, str]) -> float:
     text = held.get("weight", "1")
     if not is_number(text):
-        raise ValueError(f"{path.name}, edge {number}: the weight {text!r} is not a number; mend it")
+        raise ValueError(f"{path.name}, edge {number}: the weight {text!r} is not a number; correct it, or remove it")
     weight = float(text)
     if not 0 <= weight < float("inf"):
         raise ValueError(

@@ -80,7 +80,7 @@ def damage_blocks(results: Results) -> list[Block]:
         return not_run("robust --parts damage")
     how = read_experiment("damage")
     words = (
-        f"Rows of X = p_pre(features), which the fidelity of the problem holds on to, are replaced at {how['share']} % of the nodes by vectors of random "
+        f"Rows of X, the encoded features, which the fidelity of the problem holds on to, are replaced at {how['share']} % of the nodes by vectors of random "
         "direction, 1 to 30 times as long as the other rows; or edges are added between random nodes. Every seed has a network and a damage of its own. "
         "A promise about the minimiser need not hold after five steps towards it, so the same trained weights are also run with "
         f"{how['many_steps']} steps, where all layers share one problem (AirGNN, APPNP)."

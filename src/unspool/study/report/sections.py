@@ -37,7 +37,7 @@ LISTED = 50
 
 FLOOR = (
     "Chance: what the setting would explain if it changed nothing. Its values are dealt out anew at random, on a full grid among trials that have all "
-    "else in common, and 95 % of the shares that come of it lie below this number. A share that is not above it says nothing."
+    "else in common, and 95 % of the resulting shares lie below this number. A share that is not above it says nothing."
 )
 
 
