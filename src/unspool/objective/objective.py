@@ -234,8 +234,11 @@ class Objective:
         """The sum alone, in Unicode, without the note."""
         return "  +  ".join(t.formula() for t in self.terms).replace("  +  −", "  −  ")
 
-    def _repr_html_(self) -> str:
+    def html(self) -> str:
+        """The formula as MathML, and the note below it, for a notebook."""
         return mathml(self.formula) + paragraphs([self.note] if self.note else [])
+
+    _repr_html_ = html
 
     def __str__(self) -> str:
         return f"{self.formula}   ({self.note})" if self.note else self.formula

@@ -139,7 +139,7 @@ class Study:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()
+        return self.table.html()
 
     def __str__(self) -> str:
         return str(self.table)

@@ -46,4 +46,4 @@ def html_of_network(net: Unrolled) -> str:
         >>> "<math" in html_of_network(us.unroll(us.Fidelity(0.5) + us.Smoothness(0.5), us.GradientDescent(step=0.5), depth=4))
         True
     """
-    return net.objective._repr_html_() + facts("Unrolled network", [("steps", steps_of(net)), ("learns", learns(net))])
+    return net.objective.html() + facts("Unrolled network", [("steps", steps_of(net)), ("learns", learns(net))])

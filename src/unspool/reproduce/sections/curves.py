@@ -141,14 +141,11 @@ def _depth_figures(by_dataset: Mapping[str, Sequence[Line]], numbers: Table) -> 
     caption = f"Mean test accuracy over seeds, on one scale; bands are one standard deviation, drawn for {ABOUT} only."
     made: list[Block] = []
     for number, part in enumerate(parts):
-        scale = one_scale(part.values())
+        shape = _by_doubling(one_scale(part.values()))
         panels = [
-            lines_panel(
-                f"depth{number}-{k}", dataset_title(data), "layers K", lines, banded=ABOUT,
-                shape=lambda axis, scale=scale: (scale(axis), _by_doubling(axis)),
-            )
+            lines_panel(f"depth{number}-{k}", dataset_title(data), "layers K", lines, banded=ABOUT, shape=shape)
             for k, (data, lines) in enumerate(part.items())
-        ]  # fmt: skip
+        ]
         made.append(Figure(panels, caption, key_of(_all(part)), [numbers] if number == len(parts) - 1 else ()))
     return made
 
@@ -231,9 +228,14 @@ def _all(by_dataset: Mapping[str, Sequence[Line]]) -> list[Line]:
     return [line for lines in by_dataset.values() for line in lines]
 
 
-def _by_doubling(axis: Any) -> None:
-    """Depths grow by doubling, and are written as they are."""
+def _by_doubling(upright: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Depths grow by doubling, and are written as they are; ``upright`` sets the other axis."""
     ticks = [1, 2, 4, 8, 16, 32, 64]
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(ticks, [str(k) for k in ticks])
-    axis.minorticks_off()
+
+    def shape(axis: Any) -> None:
+        upright(axis)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [str(k) for k in ticks])
+        axis.minorticks_off()
+
+    return shape

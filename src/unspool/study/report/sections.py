@@ -9,7 +9,6 @@ from unspool.report import (
     Block,
     Cell,
     Code,
-    Column,
     Figure,
     Notes,
     Paragraph,
@@ -109,7 +108,6 @@ def _tests(found: Findings) -> list[Block]:
         words = "Nothing was tested: a paired test needs two test scores on the same seeds."
         return [Paragraph([words])]
     times, unit = (100, " in points") if found.best.score in SHARES else (1, "")
-    columns = [*text_columns("best against"), f"difference{unit}", "95 % interval", "p", "p (Holm)", "pairs"]
     rows: Rows = []
     for one in found.rivals:
         p = one.p_value if one.corrected is None else one.corrected
@@ -118,10 +116,12 @@ def _tests(found: Findings) -> list[Block]:
         words = "better" if better else "worse" if worse else "cannot be told apart"
         interval = Cell(f"{signed(times * one.low)} to {signed(times * one.high)}", one.low)
         numbers = [Cell.signed(times * one.difference), interval, _p(one.p_value), _p(p), Cell.count(one.n)]
-        rows.append([_name(one.b, found), *numbers, Cell(words, tone=tone)])
+        rank = Cell.count(1 + found.leaders.index(one.b))
+        rows.append([rank, *numbers, Cell(words, tone=tone), _name(one.b, found)])
     caption = f"The best settings against the next ones on test {found.best.score}: paired t-tests over equal seeds"
-    table = Table(caption, [*columns, Column("the best is", numbers=False)], rows)
-    words = "The last column goes by p (Holm): the p-value after Holm's correction for making several tests; below 0.05 counts as real."
+    columns = ["against rank", f"difference{unit}", "95 % interval", "p", "p (Holm)", "pairs"]
+    table = Table(caption, [*columns, *text_columns("the best is", "settings that follow")], rows)
+    words = "Verdicts go by p (Holm): the p-value after Holm's correction for making several tests; below 0.05 counts as real."
     return [Paragraph([words]), table]
 
 
@@ -134,10 +134,11 @@ def _matters(found: Findings, name: str) -> list[Block]:
     if found.importance is None:
         return [Paragraph([f"Not known: {found.silence}."])]
     words = f"{found.importance.method.value[:1].upper()}{found.importance.method.value[1:]}. {FLOOR}"
-    panels = [importance_panel(f"{name}-importance", found.importance), *choice_panels(f"{name}-choice", found)]
-    caption = "Bars: what each setting explains. Then the validation score against each setting: a dot is one setting."
+    bars = Figure([importance_panel(f"{name}-importance", found.importance)], "What each setting explains.")
+    caption = "The validation score against each setting: a dot is one combination of settings."
+    choices = Figure(choice_panels(f"{name}-choice", found), caption)
     notes = [Notes([found.importance.note])] if found.importance.note else []
-    return [Paragraph([words]), importance_table(found.importance), Figure(panels, caption), *notes]
+    return [Paragraph([words]), importance_table(found.importance), bars, choices, *notes]
 
 
 def _matters_gist(found: Findings) -> str:

@@ -178,7 +178,8 @@ class TrialTable:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
+    def html(self) -> str:
+        """The best settings of each dataset as tables for a notebook."""
         names = [name for name in self._telling(("seed",)) if name != "data"]
         made: list[str] = []
         for part in self._parts("data"):
@@ -189,6 +190,8 @@ class TrialTable:
             head = f"{part._flat[0]['data']}: {len(part)} of {len(part.rows)} trials finished{part._failures()}"
             made.append(html_table(head, [*names, "validation", "test", "seeds", ""], rows))
         return "".join(made) if made else paragraphs(["no trials"])
+
+    _repr_html_ = html
 
     def __str__(self) -> str:
         names = [name for name in self._telling(("seed",)) if name != "data"]
