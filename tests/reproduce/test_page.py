@@ -194,7 +194,7 @@ def test_a_summary_comes_first_and_the_rest_is_folded(made):
     first = made.sections[0]
     assert first.heading == "Summary"
     headline, words, subjects, folded = first.blocks
-    assert headline.markdown() == "10 of 18"
+    assert headline.markdown() == "10 of 15"
     assert "preset paper" in words.markdown()
     assert {"Table 2, preset paper", "depth"} <= {row[0] for row in subjects.texts}
     assert {"GPRGNN outperforms APPNP", "depth helps UGDGNN"} <= {

@@ -45,9 +45,10 @@ def study() -> None:
     """Train hundreds of trials at once, and compare their results.
 
     \b
-    Start with two commands:
+    Start with these commands:
       unspool study run GCN GPRGNN --dropout 0.2,0.5,0.8 --seeds 10
       unspool study best out/study.db
+      unspool study report out/study.db
     """
 
 
