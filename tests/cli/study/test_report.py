@@ -69,6 +69,7 @@ def test_the_command_that_show_prints_repeats_the_trial(own_study):
     ("words", "told"),
     [
         (("own.db", "--out", "page.pdf"), ".html"),
+        (("own.db", "--markdown", "own.db"), "the study itself"),
         (("own.db", "--where", "model=SGC"), "SGC"),
         (("own.db", "--dataset", "cora"), "cora"),
     ],

@@ -20,6 +20,8 @@ def write(
         raise ValueError(f"--out {page}: a page is a .html file; choose this ending (Markdown has --markdown)")
     table = table_of(file, dataset, where)
     for option, place in (("--out", page), ("--markdown", markdown)):
+        if place is not None and place.resolve() == file.resolve():
+            raise ValueError(f"{option} {place} is the study itself; choose another file")
         if place is not None:
             check_folder(place.parent, option)
     study.write_report(table, page, by=BY[by], file=file, markdown=markdown)
