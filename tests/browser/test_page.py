@@ -43,6 +43,26 @@ def _fresh(tab):
     tab.open(tab.file)
 
 
+def test_folded_it_is_short_and_a_summary_fills_the_first_screen(tab):
+    tab.look(1280, dark=False)
+    assert tab.run("document.documentElement.scrollHeight") < 12_000
+    assert tab.run("document.querySelector('.headline').getBoundingClientRect().bottom") < 900
+    open_ones = "[...document.querySelectorAll('details.part')].filter(d => d.open).length"
+    assert tab.run(open_ones) == 0
+    tab.click("document.querySelector('details.part > summary h2')")
+    assert tab.run(open_ones) == 1
+
+
+def test_panels_that_are_compared_leave_none_alone(tab):
+    tab.look(1280, dark=False)
+    tab.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+    rows = """[...document.querySelectorAll('.panels.pairs')].map(p => {
+      const tops = [...p.querySelectorAll(':scope > svg')].map(s => Math.round(s.getBoundingClientRect().top));
+      return Object.values(tops.reduce((n, t) => ({...n, [t]: (n[t] ?? 0) + 1}), {}));
+    }).flat()"""
+    assert set(tab.run(rows)) <= {2}
+
+
 def test_it_loads_alone_and_without_complaint(tab):
     asked = {e["params"]["request"]["url"] for e in tab.told("Network.requestWillBeSent")}
     assert asked == {tab.file.as_uri()}
@@ -121,5 +141,5 @@ def test_paper_shows_what_is_folded(tab):
     assert tab.run(seen) == 0
     tab("Emulation.setEmulatedMedia", media="print")
     assert tab.run(seen) == tab.run("document.querySelectorAll('details table').length") > 0
-    assert tab.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert tab.run("getComputedStyle(document.querySelector('.skip')).display") == "none"
     tab("Emulation.setEmulatedMedia", media="screen")

@@ -52,7 +52,8 @@ def test_a_page_and_both_exports(tmp_path):
     done = CliRunner().invoke(cli, ["report", str(EXAMPLE), *map(str, names), "--trials", "1"])
     assert done.exit_code == 0, done.output
     assert sorted(file.name for file in out.iterdir()) == ["a.html", "a.md", "a.tex"]
-    assert [line.split(":")[0] for line in done.output.splitlines()] == ["page", "Markdown", "LaTeX"]
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["page", "Markdown", "LaTeX"]
+    assert done.stderr.splitlines()[0].startswith("testing the paper's statements")
     assert (out / "a.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 

@@ -16,6 +16,12 @@ from unspool.reproduce import OFFICIAL, PAPER
 from unspool.settings import REQUIRED, schema_of
 from unspool.theory.printed_tables import DATASETS
 
+#: What stands in formulas and derivations.
+WORDS = (
+    "H: the signal that the layers improve; X: the features after the encoder; B: differences along edges; ι: infinite where the condition fails. "
+    "Propositions are those of the paper, errata our corrections to it (docs/errata.md)."
+)
+
 
 def run(name: str | None, as_json: bool) -> None:
     """All models, or one with its settings."""
@@ -37,6 +43,7 @@ def run(name: str | None, as_json: bool) -> None:
     for entry in registry.unnamed():
         table.add_row(entry.value, "", f"of another package; the name that it registers, {entry.name}, is taken")
     console.print(table)
+    console.print(WORDS, soft_wrap=True)
     console.print("unspool models NAME shows its settings and presets; NAME may be package.module:Class")
 
 
@@ -45,6 +52,7 @@ def _one(kind: type[nn.Module], record: dict[str, Any], console: Console) -> Non
     console.print(f"  {record['title']}", soft_wrap=True)
     if record["objective"]:
         console.print(f"minimises  {record['objective']}\n{record['derivation']}", soft_wrap=True)
+        console.print(WORDS, style="dim", soft_wrap=True)
     console.print()
     table = Table("setting", "default", "takes", "what it is")
     for name, one in record["settings"].items():

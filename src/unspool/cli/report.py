@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from unspool import report as reports
 from unspool.cli.paths import check_folder
-from unspool.cli.terminal import echo
+from unspool.cli.progress import LiveScreen
+from unspool.cli.terminal import Terminal, echo
 from unspool.cli.train_options import optional_model
 from unspool.models.pretrained import CARD
 from unspool.reproduce import write_report
+from unspool.reproduce.report_page import Step
 
 
 def run(
@@ -32,6 +38,10 @@ def run(
         _say({"page": page, "Markdown": page.with_suffix(".md")})
         return
     if not folder.is_dir() or not any(folder.iterdir()):
+        if folder.suffix.lower() == ".db":
+            raise ValueError(
+                f"{folder} is a study; its page is written by: unspool study report {shlex.quote(str(folder))}"
+            )
         there = "is empty" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
         raise FileNotFoundError(
             f"{folder} {there}, so there is nothing to report; `unspool train` or `unspool reproduce table2` fills a folder with results"
@@ -40,8 +50,29 @@ def run(
     if not any(folder.glob("*.csv")) and any(inner.glob("*.csv")):
         raise ValueError(f"{folder} has its results in a subfolder; run: unspool report {inner}")
     page = Path("report.html") if out is None else out
-    write_report(folder, page, markdown=markdown, latex=latex, trials=trials)
+    with Steps() as steps:
+        write_report(folder, page, markdown=markdown, latex=latex, trials=trials, watch=steps.show)
     _say({"page": page, "Markdown": markdown, "LaTeX": latex})
+
+
+class Steps(LiveScreen[Progress]):
+    """How far a report is, on standard error: a bar on a terminal, elsewhere a line when something new begins."""
+
+    def __init__(self) -> None:
+        super().__init__(Terminal(stderr=True), as_json=False)
+        self._bars: dict[str, Any] = {}
+        if self.console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(30), MofNCompleteColumn())
+            self._live = Progress(*columns, console=self.console, transient=True)
+
+    def show(self, step: Step) -> None:
+        """One step more."""
+        if step.stage not in self._bars:
+            self._bars[step.stage] = None if self._live is None else self._live.add_task(step.stage, total=step.total)
+            if self._live is None:
+                self.console.print(f"{step.stage} ({step.total})")
+        if self._live is not None:
+            self._live.update(self._bars[step.stage], completed=step.done)
 
 
 def _say(files: dict[str, Path | None]) -> None:

@@ -17,6 +17,7 @@ from unspool.datasets.fingerprint import fingerprint
 from unspool.datasets.split import PARTS, Split
 from unspool.datasets.statistics import Statistics, measure
 from unspool.graph import Graph
+from unspool.notebook import facts
 from unspool.ops import SparseFeatures
 
 
@@ -40,7 +41,7 @@ class Dataset:
         recorded: splits that came with the data, as one code per node (see :func:`unspool.datasets.splits.recorded`).
         targets: numbers to be predicted, shape (nodes, numbers), NaN where a node has none; ``None`` where there are none.
         feature_names: the names of the features' columns, where they have any.
-        directed: whether edges run in the listed direction only; else the graph lets every edge run both ways.
+        directed: whether edges run in the listed direction only; else every edge counts both ways.
         categories: columns of the file that became one feature per category, with the categories of each.
 
     Example:
@@ -238,6 +239,10 @@ class Dataset:
     def _like(self, **changes: Any) -> Dataset:
         """A copy of the same content: what was computed from it is still true."""
         return _remember(replace(self, **changes), graph=self.__dict__.get("graph"), hash=self.__dict__.get("hash"))
+
+    def _repr_html_(self) -> str:
+        first, *rest = repr(self).split("\n  ")
+        return facts(self.name, [("size", first.removeprefix(f"{self.name}: ")), ("notes", "; ".join(rest))])
 
     def __repr__(self) -> str:
         count = self.statistics()

@@ -13,6 +13,7 @@ from torch import Tensor
 from unspool.explain.change import Change, Features, TermShare
 from unspool.explain.score import Outputs, Score
 from unspool.explain.splitting import Split
+from unspool.notebook import facts, table
 from unspool.spectral import Response
 from unspool.unrolling import ReadBack
 
@@ -159,6 +160,21 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.describe()
+
+    def _repr_html_(self) -> str:
+        parts = self.parts
+        sums = [("its own features", parts.own), ("other nodes", parts.neighbours), ("bias", parts.bias)]
+        head = [
+            ("prediction", f"{self.score} = {self.score.value:.4g}"),
+            *((name, f"{one:+.4g}") for name, one in sums),
+        ]
+        rows = [
+            [self.name_of(node), int(self.distance[place]), f"{float(self.split.total[place]):+.4g}"]
+            for place in self.largest(10)
+            for node in (int(self.split.nodes[place]),)
+        ]
+        heads = ["node", "steps away", "adds to the score"]
+        return facts(f"{self.model}, node {self.name}", head) + table("The nodes that matter most", heads, rows)
 
     def __repr__(self) -> str:
         return f"Explanation({self.model}, node {self.name}: {self.score} = {self.score.value:.4g}, {self.split.method.value})"

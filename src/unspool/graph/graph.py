@@ -16,6 +16,7 @@ from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_w
 from unspool.graph.laplacian_form import rescaled, why_no_laplacian
 from unspool.graph.normalise import Normalisation, normalised
 from unspool.graph.pyg import pyg_edges
+from unspool.graph.words import described, html_of_graph
 from unspool.ops import Operator
 from unspool.ops.spmm import spmm
 
@@ -352,15 +353,10 @@ class Graph:
         """A as a SciPy ``csr_array``."""
         return self.operator.to_scipy()
 
+    _repr_html_ = html_of_graph
+
     def __repr__(self) -> str:
-        kind = "undirected" if self.undirected else "directed"
-        how = (
-            f"{self.normalisation.value} normalisation"
-            if self.normalisation is not Normalisation.NONE
-            else "not normalised"
-        )
-        dtype = str(self.dtype).removeprefix("torch.")
-        return f"Graph(nodes={self.nodes}, edges={self.edges}, {kind}, {how}, {dtype}, {self.device})"
+        return f"Graph(nodes={self.nodes}, edges={self.edges}, {described(self)})"
 
 
 def _made(edges: Edges, how: Normalisation) -> Graph:

@@ -94,10 +94,10 @@ class JKNet(Model):
     def derivation(self) -> str:  # type: ignore[override]
         """How the paper reads it."""
         if self.combine is Combine.SUM:
-            return "K gradient steps of size 1/2, where ΣW = I; otherwise followed by p_pos = ΣW (Proposition 5, erratum 2)"
-        return (
-            "proximal gradient steps as in GCN; the paper derives only the linear sum, so joining them belongs to p_pos"
-        )
+            return (
+                "K gradient steps of size 1/2, where ΣW = I; otherwise ΣW joins the decoder (Proposition 5, erratum 2)"
+            )
+        return "proximal gradient steps as in GCN; the paper derives only the linear sum, so joining them belongs to the decoder"
 
 
 def _started(width: int, depth: int) -> HopNetwork:

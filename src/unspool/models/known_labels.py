@@ -69,7 +69,7 @@ def correct_and_smooth(
     scale: float = 1.0,
     smoothness: float = 4.0,
 ) -> Tensor:
-    r"""Mend the scores of any model with the labels that it was trained on: two minimisers, one after the other.
+    r"""Correct the scores of any model with the labels that it was trained on: two minimisers, one after the other.
 
     First the errors at the known nodes spread, :math:`E^* = \arg\min\lVert E - S(Y-Z)\rVert^2 + \lambda_c\lVert BE\rVert^2`; then the corrected scores
     Z + sE*, with Y in the place of what is known, are smoothed by :math:`\lVert H - X\rVert^2 + \lambda_s\lVert BH\rVert^2`.

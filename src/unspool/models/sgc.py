@@ -41,7 +41,9 @@ class SGC(Model):
     """
 
     title = "simplified graph convolution (Wu et al., 2019)"
-    derivation = "K gradient steps of size 1/2 on ‖B H‖², with W in p_pre or p_pos (Proposition 3, second reading)"
+    derivation = (
+        "K gradient steps of size 1/2 on ‖B H‖², with W in the encoder or the decoder (Proposition 3, its second form)"
+    )
 
     depth: int = usual.depth(2)
     bias: bool = setting(True, "whether there is a b")

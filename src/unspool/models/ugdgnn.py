@@ -69,7 +69,7 @@ class UGDGNN(Model):
     """
 
     title = "the paper's own model, unrolled gradient descent (Zhang and Zhao)"
-    derivation = "K general gradient steps where the hop coefficients sum to I; otherwise followed by p_pos = their sum (Proposition 11)"
+    derivation = "K general gradient steps where the hop coefficients sum to I; otherwise their sum joins the decoder (Proposition 11)"
 
     hidden: int = usual.width("width of the encoder")
     depth: int = usual.depth(10)

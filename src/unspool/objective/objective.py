@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
+from unspool.notebook import mathml, paragraphs
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Leaf, Values
@@ -228,9 +229,19 @@ class Objective:
 
     __rmul__ = __mul__
 
+    @property
+    def formula(self) -> str:
+        """The sum alone, in Unicode, without the note."""
+        return "  +  ".join(t.formula() for t in self.terms).replace("  +  −", "  −  ")
+
+    def html(self) -> str:
+        """The formula as MathML, and the note below it, for a notebook."""
+        return mathml(self.formula) + paragraphs([self.note] if self.note else [])
+
+    _repr_html_ = html
+
     def __str__(self) -> str:
-        formula = "  +  ".join(t.formula() for t in self.terms).replace("  +  −", "  −  ")
-        return f"{formula}   ({self.note})" if self.note else formula
+        return f"{self.formula}   ({self.note})" if self.note else self.formula
 
     def __repr__(self) -> str:
         return f"Objective({self})"

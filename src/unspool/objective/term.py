@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
+from unspool.notebook import mathml
 from unspool.objective import channel
 from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
@@ -129,6 +130,9 @@ class Term(ABC):
     def formula(self) -> str:
         """How the term is printed."""
         return f"{self.name}(H)"
+
+    def _repr_html_(self) -> str:
+        return mathml(self.formula())
 
     def scaled(self, factor: Any) -> Term:
         """The term times a number or coefficient."""

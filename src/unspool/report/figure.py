@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -15,18 +16,27 @@ from unspool.report.table import Table
 from unspool.report.text import to_html, to_markdown
 from unspool.spectral.drawing import BLUE, GREEN, GREY, ORANGE, PALE
 
-#: More of Okabe and Ito's colours, for pictures with many lines.
-SKY, PINK, GOLD = "#56B4E9", "#CC79A7", "#E69F00"
+#: More colours, for pictures with many lines: three of Okabe and Ito's, and two that keep apart from all of theirs.
+SKY, PINK, GOLD, VIOLET, RED = "#56B4E9", "#CC79A7", "#E69F00", "#6F46B8", "#C01F2E"
 
 #: What drawing with these colours becomes on the page, where light and dark each have their own.
 COLOURS = {
     BLUE: "blue", ORANGE: "orange", GREEN: "green", GREY: "grey", PALE: "pale", SKY: "sky", PINK: "pink", GOLD: "gold",
+    VIOLET: "violet", RED: "red",
 }  # fmt: skip
 
 _DASHES = {"-": "", "--": "6 3", ":": "2 3", "-.": "6 3 2 3"}
 
-#: Inches, at 72 units each: on a phone a panel is as wide as the page and its letters keep their size.
-SIZE = (4.6, 3.5)
+
+class Shape(Enum):
+    """How large a panel is, in inches of 72 units.
+
+    ``PANEL``: on a phone as wide as the page, where its letters keep their size. ``WIDE``: a row of its own, which scrolls on a phone.
+    """
+
+    PANEL = (4.6, 3.5)
+    WIDE = (9.6, 4.2)
+
 
 MISSING = "Figures are left out because matplotlib is not installed: pip install 'unspool[plot]', then write the report again."
 
@@ -39,6 +49,7 @@ class Panel:
         name: letters and digits, unlike those of other panels of a page.
         label: the sentence.
         draw: fills a matplotlib axis.
+        shape: how large it is.
 
     Example:
         >>> panel = Panel("line", "A line from 0 to 1.", lambda axis: axis.plot([0, 1], [0, 1]))
@@ -49,6 +60,7 @@ class Panel:
     name: str
     label: str
     draw: Callable[[Any], Any]
+    shape: Shape = Shape.PANEL
 
     @cached_property
     def svg(self) -> str:
@@ -56,11 +68,17 @@ class Panel:
         with _same_everywhere():
             from matplotlib.figure import Figure as Canvas
 
-            canvas = Canvas(figsize=SIZE, layout="constrained")
+            canvas = Canvas(figsize=self.shape.value, layout="constrained")
             self.draw(canvas.subplots())
             file = io.StringIO()
             canvas.savefig(file, format="svg", transparent=True, metadata={"Date": None})
         return inline(file.getvalue(), self.name, self.label)
+
+    def html(self) -> str:
+        """The drawing, a wide one in a box that scrolls and that a keyboard can reach."""
+        if self.shape is Shape.PANEL:
+            return self.svg
+        return f'<div class="wide" role="region" aria-label="{to_html(self.label)}" tabindex="0">{self.svg}</div>'
 
 
 @dataclass(frozen=True)
@@ -104,11 +122,13 @@ class Figure:
         numbers = f"<details><summary>The numbers of this figure</summary>\n{inner}\n</details>" if inner else ""
         if not can_draw():
             return inner
-        drawings = "\n".join(p.svg for p in self.panels)
+        drawings = "\n".join(p.html() for p in self.panels)
+        # Three stand in a row, unless that would leave one alone in the last.
+        kind = "panels pairs" if len(self.panels) % 6 == 4 else "panels"
         entries = "".join(f"<li>{stroke.html()}{to_html(name)}</li>" for name, stroke in self.key.items())
         key = f'<ul class="key">{entries}</ul>\n' if entries else ""
         caption = f"<figcaption>{to_html(self.caption)}</figcaption>"
-        return f'{key}<figure>\n<div class="panels">\n{drawings}\n</div>\n{caption}\n</figure>{numbers}'
+        return f'{key}<figure>\n<div class="{kind}">\n{drawings}\n</div>\n{caption}\n</figure>{numbers}'
 
     def markdown(self) -> str:
         """The sentences, the caption, and the numbers."""

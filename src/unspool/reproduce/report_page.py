@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import unspool
 from unspool import datasets, theory
 from unspool.datasets.statistics import Row
 from unspool.files import write_whole
-from unspool.report import Block, Contents, Page, Paragraph, Section, Table, counted
+from unspool.report import Block, Figure, Notes, Page, Paragraph, Section, Shown, Table, counted
+from unspool.report.figure import can_draw
 from unspool.report.latex import PREAMBLE, latex_table
+from unspool.report.page import unfolded
+from unspool.reproduce.all_claims import Subject, all_claims
+from unspool.reproduce.claims import Verdict
 from unspool.reproduce.networks import Network
 from unspool.reproduce.records import Results
 from unspool.reproduce.results import read
@@ -34,6 +39,18 @@ TITLE = "Graph neural networks as unrolled algorithms, reproduced"
 TRIALS = 3
 
 
+@dataclass(frozen=True)
+class Step:
+    """How far a report is: what is being done, and how much of it is."""
+
+    stage: str
+    done: int
+    total: int
+
+
+Watch = Callable[[Step], None]
+
+
 @dataclass(frozen=True, eq=False)
 class Findings:
     """Everything that a report is made of.
@@ -52,39 +69,65 @@ class Findings:
     trials: int = TRIALS
 
     @staticmethod
-    def of(folder: str | os.PathLike[str], trials: int = TRIALS) -> Findings:
+    def of(folder: str | os.PathLike[str], trials: int = TRIALS, watch: Watch | None = None) -> Findings:
         """Read a folder of results, test the paper's statements, and count the datasets that are here."""
         found = read(folder)
-        return Findings(found, theory.verify(trials=trials), datasets.table3(), trained_networks(Path(folder)), trials)
+        ended: list[theory.Certificate] = []
+
+        def tell(certificate: theory.Certificate) -> None:
+            ended.append(certificate)
+            if watch is not None:
+                watch(Step("testing the paper's statements", len(ended), len(theory.CLAIMS)))
+
+        theory.verify(trials=trials, watch=tell)
+        return Findings(found, ended, datasets.table3(), trained_networks(Path(folder)), trials)
+
+    @cached_property
+    def claims(self) -> list[Subject]:
+        """The paper's claims that the results say something about."""
+        return all_claims(self.results)
+
+
+#: How many comparisons end in a verdict, in a gist.
+_WORDS = {Verdict.HOLDS: "hold", Verdict.FAILS: "fail", Verdict.OPEN: "undecided"}
 
 
 @dataclass(frozen=True)
 class SectionSpec:
-    """A section of the report: its heading, the command that runs it, and what makes its blocks."""
+    """A section of the report: its heading, the command that runs it, what makes its blocks, and which subjects of claims it answers."""
 
     heading: str
     command: str
     make: Callable[[Findings], list[Block]]
+    subjects: tuple[str, ...] = ()
+
+    def gist(self, found: Findings) -> str:
+        """How the section ends, in half a sentence; empty where it tests no claim."""
+        own = [test.verdict for one in found.claims if one.title.startswith(self.subjects) for test in one.tests]
+        if not self.subjects or not own:
+            return ""
+        counts = [f"{own.count(verdict)} {word}" for verdict, word in _WORDS.items()]
+        return f"of {counted(len(own), 'comparison')} {', '.join(counts)}"
 
 
-def _of_results(heading: str, command: str, make: Callable[[Results], list[Block]]) -> SectionSpec:
-    return SectionSpec(heading, command, lambda found: make(found.results))
+def _of_results(heading: str, command: str, make: Callable[[Results], list[Block]], *subjects: str) -> SectionSpec:
+    return SectionSpec(heading, command, lambda found: make(found.results), subjects)
 
 
 #: The sections in their order; ``unspool reproduce COMMAND`` prints those of its command.
 SECTIONS = (
     _of_results("Summary", "", overview_blocks),
-    _of_results("Table 2: accuracy, ours and the paper's", "table2", table2_blocks),
+    _of_results("Table 2: accuracy, ours and the paper's", "table2", table2_blocks, "Table 2, preset paper"),
     _of_results("Cells that miss, and the interpretations that explain them", "interpretations", interpretation_blocks),
     _of_results("Beyond the paper: our best against published numbers", "table2", published_blocks),
-    _of_results("The paper's grid, searched whole", "grid", grid_blocks),
-    _of_results("Figure 1: accuracy by depth", "depth", depth_blocks),
-    _of_results("Robustness: outliers in raw signals", "robust", signal_blocks),
-    _of_results("Robustness: outliers behind the encoder, and random edges", "robust", damage_blocks),
-    _of_results("Robustness: features damaged in front of the encoder", "robust", robust_blocks),
-    _of_results("Robustness: attacked edges", "attacked", attacked_blocks),
-    _of_results("Nonlinearity", "nonlinearity", nonlinearity_blocks),
-    _of_results("The identity outside W", "identity", identity_blocks),
+    _of_results("The paper's grid, searched whole", "grid", grid_blocks, "Table 2, preset grid"),
+    _of_results("Figure 1: accuracy by depth", "depth", depth_blocks, "depth", "GCN and GCNII at depth"),
+    _of_results("Robustness: outliers in raw signals", "robust", signal_blocks, "robustness: outliers in raw signals"),
+    _of_results("Robustness: outliers behind the encoder, and random edges", "robust", damage_blocks, "robustness: outliers behind"),
+    _of_results("Robustness: features damaged in front of the encoder", "robust", robust_blocks, "robustness: features damaged"),
+    _of_results("Robustness: attacked edges", "attacked", attacked_blocks, "robustness: attacked edges"),
+    _of_results("Nonlinearity", "nonlinearity", nonlinearity_blocks, "nonlinearity"),
+    _of_results("The identity outside W", "identity", identity_blocks, "the identity outside W"),
     _of_results("Heterophilous graphs", "heterophily", heterophily_blocks),
     _of_results("Searches: spaces, trials, choices", "", search_blocks),
     SectionSpec("Trained networks: responses and objectives", "networks", lambda found: network_blocks(found.networks)),
@@ -94,7 +137,7 @@ SECTIONS = (
     ),
     SectionSpec("Table 3: datasets", "datasets", lambda found: table3_blocks(found.sizes)),
     _of_results("Time, hardware and commands", "", machine_blocks),
-)
+)  # fmt: skip
 
 
 def sections_of(command: str, found: Findings) -> list[Section]:
@@ -109,7 +152,7 @@ def sections_of(command: str, found: Findings) -> list[Section]:
     mine = [one for one in found.results.searches if one.experiment == command]
     if mine:
         made.append(Section("Searches", search_blocks(replace(found.results, searches=mine))))
-    return [section for section in made if not all(isinstance(block, NotRun) for block in section.blocks)]
+    return [section for section in made if not _is_empty(section)]
 
 
 def write_report(
@@ -119,6 +162,7 @@ def write_report(
     markdown: str | os.PathLike[str] | None = None,
     latex: str | os.PathLike[str] | None = None,
     trials: int = TRIALS,
+    watch: Watch | None = None,
 ) -> Path:
     """Write the report of a folder of results.
 
@@ -128,6 +172,7 @@ def write_report(
         markdown: a file for the same words and tables as Markdown.
         latex: a file for the tables as LaTeX.
         trials: random settings for each statement of the paper.
+        watch: called after each step; the whole takes a minute for the full set of experiments.
 
     Returns:
         The HTML file.
@@ -140,7 +185,11 @@ def write_report(
         >>> report_page(Findings(read(folder))).title
         'Graph neural networks as unrolled algorithms, reproduced'
     """
-    made = report_page(Findings.of(folder, trials))
+    made = report_page(Findings.of(folder, trials, watch))
+    for place, section in enumerate(made.sections, 1):
+        _draw(section)
+        if watch is not None:
+            watch(Step("drawing the sections", place, len(made.sections)))
     texts = [(out, made.html())]
     if markdown is not None:
         texts.append((markdown, made.markdown()))
@@ -152,11 +201,32 @@ def write_report(
 
 
 def report_page(found: Findings) -> Page:
-    """The page as a value."""
-    sections = [Section(spec.heading, blocks) for spec in SECTIONS if (blocks := spec.make(found))]
-    contents = Contents([section.heading for section in sections])
-    lead: list[Block] = [Paragraph([_lead(found.results)]), *cut_short(found.results), contents]
-    return Page(TITLE, lead, sections, f"Written by unspool {unspool.__version__}.")
+    """The page as a value: a summary, then folded sections, and at the end what was not run."""
+    every = [
+        Section(spec.heading, blocks, spec.gist(found), Shown.FOLDED)
+        for spec in SECTIONS
+        if (blocks := spec.make(found))
+    ]
+    there, missing = [one for one in every if not _is_empty(one)], [one for one in every if _is_empty(one)]
+    first = [replace(one, shown=Shown.OPEN) if one.heading == SECTIONS[0].heading else one for one in there]
+    if missing:
+        words = [
+            f"{one.heading}: {block.words}" for one in missing for block in one.blocks if isinstance(block, NotRun)
+        ]
+        first.append(Section("Not run in this folder", [Notes(words)], counted(len(missing), "section"), Shown.FOLDED))
+    lead: list[Block] = [Paragraph([_lead(found.results)]), *cut_short(found.results)]
+    return Page(TITLE, lead, first, f"Written by unspool {unspool.__version__}.")
+
+
+def _is_empty(section: Section) -> bool:
+    return all(isinstance(block, NotRun) for block in section.blocks)
+
+
+def _draw(section: Section) -> None:
+    """Draw what the section shows; each panel keeps its drawing."""
+    for block in unfolded(section.blocks):
+        for panel in block.panels if isinstance(block, Figure) and can_draw() else ():
+            _ = panel.svg
 
 
 def cut_short(results: Results) -> list[Block]:
@@ -195,5 +265,5 @@ def _lead(results: Results) -> str:
     return (
         "The tables and figures of Zhang and Zhao, Towards Understanding Graph Neural Networks: An Algorithm Unrolling "
         f"Perspective (2022), run again: {len(records):,} results of {counted(models, 'model')} on "
-        f"{counted(sets, 'dataset')}. Colours say the same as the words in the same cell or sentence."
+        f"{counted(sets, 'dataset')}. A heading opens its section."
     )

@@ -15,6 +15,7 @@ from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
 from unspool.study.evaluation import Outcome, evaluate
 from unspool.study.optuna_search import optimise, suggest
+from unspool.study.report import write_report
 from unspool.study.results.best import Best, Measure, Sample
 from unspool.study.results.comparison import Comparison, Test, compare, compare_all
 from unspool.study.results.exporting import export
@@ -30,5 +31,5 @@ __all__ = [
     "Access", "Best", "Comparison", "Importance", "Measure", "Method", "Outcome", "Progress", "Result", "Row", "Sample", "Space", "Status", "Store",
     "StoreProblem", "Study", "Test", "Trial", "TrialBatch", "TrialTable", "choice", "compare", "compare_all", "declared_search", "evaluate", "export",
     "grid", "importance", "integers", "log_uniform", "optimise", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
-    "plot_leaders", "random", "run", "suggest", "train_again", "train_trials", "uniform",
+    "plot_leaders", "random", "run", "suggest", "train_again", "train_trials", "uniform", "write_report",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from unspool.settings.kinds import Mismatch, Whole
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
 from unspool.study.processes import train_together
+from unspool.study.report import write_report
 from unspool.study.results.best import Best, Measure
 from unspool.study.results.comparison import Comparison, compare
 from unspool.study.results.exporting import export
@@ -106,6 +107,10 @@ class Study:
         """All trials into a CSV, Parquet or JSON file."""
         return export(self.rows, path)
 
+    def report(self, path: str | os.PathLike[str], *, by: Measure = Measure.VALID_SCORE) -> Path:
+        """The result, whether it is real and what to try next, as one HTML page; see :func:`unspool.study.write_report`."""
+        return write_report(self.table, path, by=by, file=self.store.path)
+
     def model(
         self, row: Row | int, *, data: Dataset | str | TrialLoader | None = None, model: type[nn.Module] | None = None
     ) -> nn.Module:
@@ -132,6 +137,9 @@ class Study:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table.html()
 
     def __str__(self) -> str:
         return str(self.table)

@@ -76,14 +76,14 @@ def read_back_hops(hops: Tensor, *, basis: Basis = Basis.POWERS, symmetric: bool
     shown = show(factor) if total.ndim or show(factor) != "1" else f"{float(total):.9g}"  # nearly one is not one
     notes = [note]
     if not _is_one(total):
-        notes = [f"after factoring the sum S = {shown} of the hop coefficients into p_pos", note]
+        notes = [f"after factoring the sum S = {shown} of the hop coefficients into the decoder (p_pos)", note]
     return ReadBack(_layers(keep, hop), factor, "; ".join(n for n in notes if n), error)
 
 
 def _check(c: Array) -> None:
     if c.ndim == 3 and c.shape[1] != c.shape[2]:
         raise IncompatibleError(
-            f"hop coefficients of shape {c.shape[1:]} change the width, which no gradient step does; factor the change into p_pos"
+            f"hop coefficients of shape {c.shape[1:]} change the width, which no gradient step does; factor the change into the decoder (p_pos)"
         )
     if c.shape[0] < 2:
         raise IncompatibleError(
@@ -107,7 +107,7 @@ def _check(c: Array) -> None:
 
 # -- numbers and diagonals ----------------------------------------------------------------------------------------------
 
-_NOT_CONVEX = "no reading with all α, β ≥ 0 and all steps within 2/L was found"
+_NOT_CONVEX = "no such problem with all α, β ≥ 0 and all steps within 2/L was found"
 
 
 def _numbers(c: Array) -> tuple[Array, Array, str]:
@@ -154,7 +154,7 @@ def _matrices(c: Array, symmetric: bool) -> tuple[Array, Array, str]:
     for keep, hop in sound:
         if _skew(keep) + _skew(hop) <= 1e-6 and all(layer.convex for layer in _layers(keep, hop)):
             return keep, hop, ""
-    note = "none of the readings that were tried has symmetric positive metrics and steps within 2/L"
+    note = "none of the problems that were tried has symmetric positive metrics and steps within 2/L"
     return *min(sound, key=_largest), note
 
 

@@ -14,6 +14,7 @@ from unspool.algorithm.exact import check_minimiser, solve
 from unspool.algorithm.optimality import solver_step
 from unspool.algorithm.solvers import Effort, Solution
 from unspool.errors import IncompatibleError
+from unspool.notebook import paragraphs, table
 from unspool.ops.convergence import SolveReport
 
 
@@ -55,11 +56,22 @@ class Trace:
         for k, (before, after, slope, distance) in enumerate(rows, start=1):
             far = "-" if distance is None else f"{distance:.3e}"
             lines.append(f"{k:>5}   {before:>16.6g} {after:>12.6g}   {slope:>10.3e}   {far}")
-        if self.reason is not None:
-            lines.append(f"(no minimiser: {self.reason})")
+        return "\n".join([*lines, *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        told = [] if self.reason is None else [f"(no minimiser: {self.reason})"]
         if self.report is not None and not self.report.converged:
-            lines.append(f"(distances are to what the solver found, {self.report})")
-        return "\n".join(lines)
+            told.append(f"(distances are to what the solver found, {self.report})")
+        return told
+
+    def _repr_html_(self) -> str:
+        heads = ["layer", "objective before", "after", "norm of the gradient", "distance to the minimiser"]
+        numbers = zip(self.before, self.after, self.gradient, self.distance, strict=True)
+        rows = [
+            [k, f"{before:.6g}", f"{after:.6g}", f"{slope:.3g}", "–" if far is None else f"{far:.3g}"]
+            for k, (before, after, slope, far) in enumerate(numbers, start=1)
+        ]
+        return table(f"{len(rows)} layers", heads, rows) + paragraphs(self._remarks())
 
 
 def trace(algorithm: Algorithm, problems: list[Problem], start: Tensor) -> Trace:

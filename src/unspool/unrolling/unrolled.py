@@ -57,6 +57,7 @@ from unspool.unrolling.read_rule import read_back_layers
 from unspool.unrolling.start import From, Input, Start, Zero
 from unspool.unrolling.strangers import can_look, check_strangers, somebodys_own
 from unspool.unrolling.trace import Trace, trace
+from unspool.unrolling.words import html_of_network, learns, steps_of
 
 #: Networks that were looked through for tensors they do not own. Not kept by them: a trial is known by what its network holds.
 _LOOKED: WeakSet[Unrolled] = WeakSet()
@@ -303,20 +304,11 @@ class Unrolled(nn.Module):
         problems = [self.problem(x, where, k) for k in range(1, self.depth + 1)]
         return read_back_layers(self.algorithm, problems)
 
+    _repr_html_ = html_of_network
+
     def extra_repr(self) -> str:
         """Objective, algorithm, adjoint, parameters."""
-        how = (
-            f"Polynomial({self.adjoint.basis.name})"
-            if isinstance(self.adjoint, Polynomial) and self.adjoint.basis
-            else str(self.adjoint)
-        )
-        parts = [f"{n} ({p.numel()})" for n, p in self.coefficients.items() if p.requires_grad]
-        for name, module in self.computed.items():
-            parts.append(f"{name} ({type(module).__name__}, {sum(p.numel() for p in module.parameters())})")
-        learns = ", ".join(parts) or "nothing"
-        lines = (
-            f"{self.objective}\n{self.depth} × {self.algorithm.name}, from {self.start}, adjoint {how}\nlearns {learns}"
-        )
+        lines = f"{self.objective}\n{steps_of(self)}\nlearns {learns(self)}"
         # A term that is not quadratic is plain to see; that one's own rule is not linear may come as a surprise.
         reason = None if shipped(self.algorithm) else self.why_not_linear
         return lines if reason is None else f"{lines}\n{reason}"

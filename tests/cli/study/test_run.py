@@ -23,7 +23,7 @@ def test_a_run_says_what_it_does_and_what_came_of_it(tmp_path):
     assert "GCN: 2 settings × 3 seeds\nMLP: 2 settings × 3 seeds" in text
     assert f"12 trials into {out}; on cpu" in text
     assert "best by validation: GCN on contextual_sbm, dropout" in text
-    for command in ("best", "show", "model", "compare", "importance", "plot"):
+    for command in ("best", "show", "model", "compare", "report"):
         assert f"\n  unspool study {command} {out}" in text
     assert len(rows(out)) == 12
 
@@ -32,7 +32,7 @@ def test_the_commands_that_come_next_can_be_typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = run("a study.db").partition("next:")[2]
     commands = [line.strip() for line in said.splitlines() if line.strip()]
-    assert len(commands) == 6
+    assert len(commands) == 5
     import shlex
 
     for command in commands:

@@ -36,7 +36,7 @@ def report(
 
     FOLDER is what `unspool reproduce` wrote (its CSV files), or what `unspool train` wrote (the folder of a job, or of one seed). Models that
     `unspool train` wrote into the subfolder models of a reproduction add their responses and objectives. For a reproduction the paper's
-    statements are tested again, which takes some seconds.
+    statements are tested again and all sections are drawn, which takes up to a minute. The page of a study: unspool study report.
 
     \b
     Examples:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from unspool.cli.commands.options import (
+    FILE,
     PLACE,
     Command,
     config_options,
@@ -44,9 +45,10 @@ def study() -> None:
     """Train hundreds of trials at once, and compare their results.
 
     \b
-    Start with two commands:
+    Start with these commands:
       unspool study run GCN GPRGNN --dropout 0.2,0.5,0.8 --seeds 10
       unspool study best out/study.db
+      unspool study report out/study.db
     """
 
 
@@ -252,6 +254,25 @@ def plot(file: Path, **options: Any) -> None:
     from unspool.cli.study.plot import draw
 
     draw(file, **options)
+
+
+@study.command()
+@_STUDY
+@click.option("--out", type=FILE, help="The page, one HTML file; when omitted, beside FILE with the ending .html.")
+@click.option("--markdown", type=FILE, help="Also write text and tables as Markdown.")
+@_BY
+@_chosen
+def report(file: Path, **options: Any) -> None:
+    """Write a study as one HTML page that works offline: the result, whether it is real, what to try next.
+
+    The best settings are chosen by validation alone, and a paired test compares them with the runner-up on test data. Folded below: all settings,
+    which settings matter and how much chance alone would give, pictures, failures, and the commands that repeat the best trials.
+
+    Example: unspool study report out/study.db --out out/study.html
+    """
+    from unspool.cli.study.report import write
+
+    write(file, **options)
 
 
 @study.command()

@@ -22,7 +22,7 @@ def show_importance(
         pairs = [{"settings": list(pair), "share": share} for pair, share in found.interactions.items()]
         echo({
             "method": found.method.value, "target": found.target.value, "settings": found.count, "shares": dict(found.shares),
-            "interactions": pairs, "rest": found.rest, "note": found.note,
+            "floors": dict(found.floors), "interactions": pairs, "rest": found.rest, "note": found.note,
         })  # fmt: skip
         return
     console_for().print(str(found), markup=False)

@@ -11,7 +11,7 @@ from torch import nn
 from unspool.cli.card import what_is_wrong
 from unspool.cli.data_options import DataOptions
 from unspool.cli.paths import check_folder
-from unspool.cli.study.open_study import console_for, data_words, find_row, is_diverged
+from unspool.cli.study.open_study import console_for, find_row, is_diverged
 from unspool.cli.study.screen import echo
 from unspool.cli.train_options import loader_of, optional_model
 from unspool.cli.training_data import check_there, files_of
@@ -20,6 +20,7 @@ from unspool.device import check_device, device_for
 from unspool.errors import IncompatibleError
 from unspool.report import machine
 from unspool.study import Row, Status, train_again
+from unspool.study.results.commands import data_words
 from unspool.train import Trial, TrialLoader
 from unspool.train.run_folder import save_trained
 

@@ -13,9 +13,9 @@ from rich.table import Table as Printed
 
 from unspool import study
 from unspool.cli.terminal import Terminal
-from unspool.datasets.registry import is_registered
 from unspool.models import registry
 from unspool.study import Access, Row, Status, Store
+from unspool.study.results.commands import model_command
 from unspool.train import Ending
 
 #: So wide are lists where no terminal says how wide it is.
@@ -136,7 +136,7 @@ def next_steps(file: Path, table: study.TrialTable) -> list[str]:
     ended = [row.number for row in table.rows if row.result is not None]
     steps += [f"show {name} {ended[0]}", *_hand_over(table, file)] if ended else []
     steps += [f"compare {name} {kinds[0]} {kinds[1]}"] if len(set(kinds)) > 1 else []
-    steps += [f"importance {name}", f"plot {name}"] if len(table.groups()) > 1 else []
+    steps += [f"report {name}"] if len(table.groups()) > 1 else []
     return [f"  unspool study {step}" for step in steps]
 
 
@@ -144,24 +144,6 @@ def _hand_over(table: study.TrialTable, file: Path) -> list[str]:
     best = table.leaders(1)[0].numbers
     row = next((row for row in table.rows if row.number in best and not is_diverged(row)), None)
     return [] if row is None else [model_command(file, row, "out/best").removeprefix("unspool study ")]
-
-
-def model_command(file: Path, row: Row, out: str) -> str:
-    """The command that hands over the network of a trial."""
-    words = ["unspool", "study", "model", str(file), str(row.number)]
-    name = str(row.trial["model"])
-    if name not in registry.shipped() and name not in {entry.value for entry in registry.registered().values()}:
-        words += ["--model", name]
-    return shlex.join([*words, *data_words(row), "--out", out])
-
-
-def data_words(row: Row) -> list[str]:
-    """The options that name the data of a trial, where a file must not: a function of the user's, with its split."""
-    source = {} if row.data.source is None else row.data.source
-    name = str(source.get("dataset", ""))
-    if ":" not in name or is_registered(name):
-        return []
-    return ["--dataset", name, *(["--split", str(source["split"])] if source.get("split") else [])]
 
 
 def is_diverged(row: Row) -> bool:

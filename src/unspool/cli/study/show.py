@@ -9,27 +9,32 @@ from typing import Any
 
 from rich.console import Console
 
-from unspool.cli.study.open_study import columns, console_for, find_row, is_diverged, model_command
+from unspool.cli.study.open_study import columns, console_for, find_row, is_diverged
 from unspool.cli.study.screen import echo
 from unspool.study import Row, Status
+from unspool.study.results.commands import model_command, train_command
 
 
 def show(file: Path, wanted: str, as_json: bool) -> None:
-    """Print one trial, and the command that hands over its network."""
+    """Print one trial, and the commands that write its network and that train it without the study."""
     row = find_row(file, wanted)
     has_network = row.status is Status.DONE and not is_diverged(row)
     command = model_command(file, row, f"out/trial{row.number}") if has_network else None
+    again = train_command(row, f"out/trial{row.number}")
     if as_json:
         result = None if row.result is None else asdict(row.result) | {"ending": row.result.ending.name.lower()}
         echo({
             "key": row.key, "number": row.number, "data": asdict(row.data), "status": row.status.value, "trial": row.trial,
             "result": result, "message": row.message, "finished_at": row.finished_at, "command": command,
+            "train_command": again,
         })  # fmt: skip
         return
     console = console_for()
     _print(row, console)
     if command is not None:
-        console.print(f"\nto have its network:\n  {command}", markup=False)
+        console.print(f"\nto write its network (trained again, and checked):\n  {command}", markup=False)
+    if again is not None:
+        console.print(f"\nto train it without the study:\n  {again}", markup=False)
 
 
 def _print(row: Row, console: Console) -> None:

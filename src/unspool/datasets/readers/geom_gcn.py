@@ -50,7 +50,7 @@ def _contents(raw: Path, title: str, prefix: str, features: object, labels: Arra
         labels=labels,
         classes=numbered(labels),
         splits=ten_splits(raw, prefix),
-        notes=("links are directed in the files; the graph lets them run both ways",),
+        notes=("links have a direction in the files; here every link counts both ways",),
     )
 
 

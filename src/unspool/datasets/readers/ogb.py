@@ -15,7 +15,7 @@ from unspool.datasets.limits import TooLarge, gunzip
 from unspool.datasets.readers.arrays import Array, Unreadable, listed_codes, numbered, open_npz, whole
 
 ARXIV_CLASSES = "labelidx2arxivcategeory.csv.gz"
-NOTE = "citations are directed in the files; the graph lets them run both ways"
+NOTE = "citations have a direction in the files; here every citation counts both ways"
 
 
 def read_arxiv(folder: Path, title: str) -> Contents:

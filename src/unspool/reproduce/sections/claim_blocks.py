@@ -68,11 +68,9 @@ def main_sentence(tests: Sequence[ClaimTest]) -> list[Block]:
         sides = [", ".join(names) if names else "none" for names in (one.better, one.worse, one.even)]
         outcome = Cell(one.outcome.value, tone=_OUTCOMES.get(one.outcome, Tone.NEAR))
         rows.append([dataset_title(one.dataset), outcome, *sides])
-    words = (
-        f"“UGDGNN is superior or competitive on all data sets”: {WinCount.of(tests)}. Superior: better than every other model of the table; "
-        "competitive: worse than none of them, which is the weakest meaning that the word can have; otherwise the sentence fails."
-    )
-    return [Paragraph([words]), Table("UGDGNN against the other models of Table 2, set by set", columns, rows)]
+    words = f"“UGDGNN is superior or competitive on all data sets”: {WinCount.of(tests)}."
+    caption = "UGDGNN against the other models of Table 2: superior is better than all of them, competitive is worse than none"
+    return [Paragraph([words]), Table(caption, columns, rows)]
 
 
 def _row(test: ClaimTest) -> list[str | Cell]:

@@ -15,7 +15,7 @@ from unspool.reproduce.experiment_files import read_experiment
 from unspool.reproduce.records import Results
 from unspool.reproduce.robust import robust_tests
 from unspool.reproduce.sections.claim_blocks import claim_blocks
-from unspool.reproduce.sections.lines import Line, key_of, lines_panel, lines_table
+from unspool.reproduce.sections.lines import Line, key_of, lines_panel, lines_table, one_scale
 from unspool.reproduce.sections.names import DATASET_ORDER, MODEL_ORDER, dataset_title, in_order, order_of
 from unspool.reproduce.sections.not_run import not_run
 
@@ -55,13 +55,8 @@ def depth_blocks(results: Results) -> list[Block]:
         '"a small number of layers suffices", 4 to 10. Settings are those of Table 2, not tuned again for each depth.'
     )
     by_dataset = _by_dataset(entries, lambda entry: float(entry.first.depth or 0))
-    panels = [
-        lines_panel(f"depth-{k}", dataset_title(data), "layers K", lines, banded=ABOUT, shape=_by_doubling)
-        for k, (data, lines) in enumerate(by_dataset.items())
-    ]
-    caption = f"Mean test accuracy over seeds; bands are one standard deviation, drawn for {ABOUT} only."
     numbers = lines_table(by_dataset, "K", "by depth")
-    blocks: list[Block] = [Paragraph([words]), Figure(panels, caption, key_of(_all(by_dataset)), [numbers])]
+    blocks: list[Block] = [Paragraph([words]), *_depth_figures(by_dataset, numbers)]
     if any(line.model == ABOUT for line in _all(by_dataset)):
         blocks.append(enough_layers(by_dataset))
     models = in_order((one.model for one in records), (ABOUT, *MODEL_ORDER))
@@ -111,6 +106,7 @@ def robust_blocks(results: Results) -> list[Block]:
         f"advantage. Each damage was drawn {many or 'several'} times, and seeds take turns with the draws: the tests are about these draws."
     )
     tested = claim_blocks(robust_tests(records), "damage in front of the encoder", "mean change from clean data")
+    rule += " In the pictures a model with the ℓ2,1 fidelity is in one panel with the one with squares."
     pairs: Pairs = read_experiment("robust")["pairs"]
     return [Paragraph([words]), Paragraph([rule]), *tested, *_by_kind(choose(records, _BY), "robust", pairs, ("MLP",))]
 
@@ -138,6 +134,22 @@ def attacked_blocks(results: Results) -> list[Block]:
 # -- inside ------------------------------------------------------------------------------------------------------------
 
 
+def _depth_figures(by_dataset: Mapping[str, Sequence[Line]], numbers: Table) -> list[Block]:
+    """Sets with several models on one scale, and sets with one model on another: it would be a flat line on the first."""
+    parts = [{d: ls for d, ls in by_dataset.items() if (len(ls) > 1) is several} for several in (True, False)]
+    parts = [part for part in parts if part]
+    caption = f"Mean test accuracy over seeds, on one scale; bands are one standard deviation, drawn for {ABOUT} only."
+    made: list[Block] = []
+    for number, part in enumerate(parts):
+        shape = _by_doubling(one_scale(part.values()))
+        panels = [
+            lines_panel(f"depth{number}-{k}", dataset_title(data), "layers K", lines, banded=ABOUT, shape=shape)
+            for k, (data, lines) in enumerate(part.items())
+        ]
+        made.append(Figure(panels, caption, key_of(_all(part)), [numbers] if number == len(parts) - 1 else ()))
+    return made
+
+
 def _by_kind(entries: Sequence[Entry], name: str, pairs: Pairs, undrawn: Collection[str] = ()) -> list[Block]:
     """Panels and numbers for each kind of damage; models far below the others are in the numbers alone."""
     blocks: list[Block] = []
@@ -150,14 +162,14 @@ def _by_kind(entries: Sequence[Entry], name: str, pairs: Pairs, undrawn: Collect
         panels: list[Panel] = []
         drawn: list[Line] = []
         for data, lines in by_dataset.items():
-            for title, some in _paired([line for line in lines if line.model not in undrawn], pairs):
+            groups = _paired([line for line in lines if line.model not in undrawn], pairs)
+            scale = one_scale(some for _, some in groups)
+            for title, some in groups:
                 label = f"{dataset_title(data)}: {title}"
-                panels.append(lines_panel(f"{name}{number}-{len(panels)}", label, _AXES[factor], some))
+                place = f"{name}{number}-{len(panels)}"
+                panels.append(lines_panel(place, label, _AXES[factor], some, shape=scale))
                 drawn += some
-        caption = (
-            "Mean test accuracy over seeds; bands are one standard deviation. A model with the ℓ2,1 fidelity is in one panel with the one "
-            "with squares."
-        )
+        caption = "Mean test accuracy over seeds; bands are one standard deviation."
         kind = own[0].first.condition.kind
         table = lines_table(by_dataset, "%", f"under damage: {kind}")
         blocks += [Heading(_KINDS[factor, phase]), Figure(panels, caption, key_of(drawn), [table])]
@@ -216,9 +228,14 @@ def _all(by_dataset: Mapping[str, Sequence[Line]]) -> list[Line]:
     return [line for lines in by_dataset.values() for line in lines]
 
 
-def _by_doubling(axis: Any) -> None:
-    """Depths grow by doubling, and are written as they are."""
+def _by_doubling(upright: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Depths grow by doubling, and are written as they are; ``upright`` sets the other axis."""
     ticks = [1, 2, 4, 8, 16, 32, 64]
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(ticks, [str(k) for k in ticks])
-    axis.minorticks_off()
+
+    def shape(axis: Any) -> None:
+        upright(axis)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [str(k) for k in ticks])
+        axis.minorticks_off()
+
+    return shape

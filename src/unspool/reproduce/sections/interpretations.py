@@ -33,7 +33,8 @@ def interpretation_blocks(results: Results) -> list[Block]:
     lead = Paragraph(
         [
             Mark(f"{printed.met} of the {printed.printed} cells of Table 2", Tone.NEAR),
-            f" are met with the printed settings, which were fixed before anything was run ({printed.absent}). The paper leaves things open, so "
+            f" are met with the printed settings, which were fixed before anything was run ({printed.absent}). The paper leaves things open, "
+            "such as which epoch is kept or how layers are combined; an interpretation is one way to fill such a gap. So "
             f"each of the {len(found)} that miss was run again, with one thing changed at a time: up to {most} ways for a cell, thought of after the "
             f"miss was seen and judged by the printed test number, since what is asked is what the paper may have meant. For {len(by) - authors} of "
             f"them one of these interpretations meets the print, for {authors} only the settings of the model's authors ('official') do, for "
@@ -46,7 +47,7 @@ def interpretation_blocks(results: Results) -> list[Block]:
     return [lead, _summary(found), *notes, Folded("Every interpretation that was tried", [_listing(found)])]
 
 
-def causes_in(results: Results) -> Callable[[Entry], str]:
+def causes_in(results: Results) -> Callable[[Entry], tuple[str, ...]]:
     """Tells of an entry the interpretation that was measured to explain it; where none was tried, what ``causes.toml`` knows.
 
     Example:
@@ -55,15 +56,15 @@ def causes_in(results: Results) -> Callable[[Entry], str]:
         >>> low = [example_record(seed, test_score=0.8) for seed in range(3)]
         >>> other = [example_record(seed, experiment="interpretations", interpretation="last_epoch") for seed in range(3)]
         >>> causes_in(Results([*low, *other]))(choose(low)[0])
-        'Explained by the interpretation "last epoch": 82.80 ± 0.20 (−0.44).'
+        ('Explained by the interpretation "last epoch": 82.80 ± 0.20 (−0.44).',)
     """
     found = {(one.entry.first.model, one.entry.first.dataset): one for one in explain_misses(results)}
 
-    def cause(entry: Entry) -> str:
+    def cause(entry: Entry) -> tuple[str, ...]:
         mine = entry.first.preset == "paper" and not is_cut(entry.first)
         one = found.get((entry.first.model, entry.first.dataset)) if mine else None
         measured = "" if one is None else _measured(one)
-        return measured if measured else cause_of(entry)
+        return (measured,) if measured else cause_of(entry)
 
     return cause
 
@@ -79,19 +80,19 @@ def _measured(one: Explained) -> str:
     return ""
 
 
-def cause_of(entry: Entry) -> str:
-    """Why an entry deviates by more than a printed standard deviation, as far as ``causes.toml`` knows; else nothing.
+def cause_of(entry: Entry) -> tuple[str, ...]:
+    """Why an entry deviates by more than a printed standard deviation, as far as ``causes.toml`` knows, a sentence for each cause.
 
     Example:
         >>> from unspool.reproduce.entries import choose
         >>> from unspool.reproduce.records import example_record
         >>> low = [example_record(seed, model="JKNet", test_score=0.7) for seed in range(3)]
-        >>> cause_of(choose(low)[0])[:45]
+        >>> cause_of(choose(low)[0])[0][:45]
         'The paper does not say how JKNet combines its'
     """
     if entry.standing in (None, Standing.WITHIN):
-        return ""
-    return " ".join(f"{words[:1].upper()}{words[1:]}." for words in map(str, causes_for(entry)))
+        return ()
+    return tuple(f"{words[:1].upper()}{words[1:]}." for words in map(str, causes_for(entry)))
 
 
 def known_causes(found: Sequence[Explained]) -> list[str]:

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from unspool.report import Cell, Panel, Rows, Stroke, Table, shown, text_columns
-from unspool.report.figure import GOLD, PINK, SKY, finish
+from unspool.report.figure import GOLD, PINK, RED, SKY, VIOLET, finish
 from unspool.reproduce.sections.names import MODEL_ORDER, dataset_title, order_of
 from unspool.spectral.drawing import BLUE, GREEN, GREY, ORANGE
 
-#: Colour and dashes of each model: fixed filters are dashed, learnt ones solid, those outside Table 2 dotted.
+#: Colour and dashes of each model: fixed filters are dashed, learnt ones solid, those outside Table 2 dotted. No picture has a colour twice.
 STROKES = {
     "UGDGNN": Stroke(ORANGE),
     "GPRGNN": Stroke(BLUE),
     "JKNet": Stroke(GREEN),
     "GCNII": Stroke(PINK),
     "DAGNN": Stroke(SKY),
-    "APPNP": Stroke(BLUE, "--"),
-    "SGC": Stroke(GREEN, "--"),
-    "GCN": Stroke(PINK, "--"),
+    "APPNP": Stroke(VIOLET, "--"),
+    "SGC": Stroke(GREY, "--"),
+    "GCN": Stroke(RED, "--"),
     "AirGNN": Stroke(GOLD, ":"),
     "PPNP": Stroke(GREY, ":"),
-    "MLP": Stroke(GREY, "--"),
-    "LearntRows": Stroke(GOLD, "-."),
+    "MLP": Stroke(GREY, "-."),
+    "LearntRows": Stroke(GREEN, "-."),
     "LearntSquares": Stroke(SKY, "--"),
     "WithNonNegative": Stroke(PINK, ":"),
     "WithoutNonNegative": Stroke(GREEN, ":"),
@@ -136,6 +136,31 @@ def lines_panel(
 
     told = "; ".join(_sentence(line) for line in reversed(ordered))
     return Panel(name, f"{title}: line chart against {across}. {told}.", draw)
+
+
+def one_scale(panels: Iterable[Sequence[Line]]) -> Callable[[Any], None]:
+    """The same upright axis for panels that are compared: from the lowest to the highest of all lines, bands included.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> lines = [Line("GCN", (1.0, 2.0), (70.0, 80.0), (None, 1.0))]
+        >>> one_scale([lines])(SimpleNamespace(set_ylim=lambda *ends: print(*ends)))
+        69.56 81.44
+    """
+    ends = [
+        m + sign * (0 if s is None else s)
+        for lines in panels
+        for line in lines
+        for m, s in zip(line.mean, line.spread, strict=True)
+        for sign in (-1, 1)
+    ]
+
+    def shape(axis: Any) -> None:
+        margin = 0.04 * (max(ends) - min(ends)) if ends else 0.0
+        if margin:
+            axis.set_ylim(min(ends) - margin, max(ends) + margin)
+
+    return shape
 
 
 def lines_table(by_dataset: dict[str, list[Line]], head: str, what: str) -> Table:

@@ -8,6 +8,7 @@ from typing import Any
 from unspool.report import Block, Cell, Code, Notes, Paragraph, Rows, Table, facts, text_columns
 from unspool.report.text import plain
 from unspool.reproduce.records import Results
+from unspool.reproduce.sections.not_run import NotRun
 
 _NAMES = {"memory_gb": "memory (GB)"}
 
@@ -16,7 +17,7 @@ def machine_blocks(results: Results) -> list[Block]:
     """What ``machine.json`` says."""
     known = results.machine
     if not known:
-        return [Paragraph(["The folder has no machine.json, so nothing is known about the machine."])]
+        return [NotRun(["The folder has no machine.json, so nothing is known about the machine."])]
     blocks: list[Block] = []
     runs: Mapping[str, Mapping[str, Any]] = known.get("experiments", {})
     if runs:

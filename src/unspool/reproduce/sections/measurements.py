@@ -14,7 +14,7 @@ from unspool.reproduce.identity import identity_tests
 from unspool.reproduce.nonlinearity import nonlinearity_tests
 from unspool.reproduce.records import Group, Measurement, Quantity, Results, by_group
 from unspool.reproduce.sections.claim_blocks import claim_blocks
-from unspool.reproduce.sections.lines import Line, key_of, lines_panel, model_title
+from unspool.reproduce.sections.lines import Line, key_of, lines_panel, model_title, one_scale
 from unspool.reproduce.sections.names import dataset_title
 from unspool.reproduce.sections.not_run import not_run
 from unspool.reproduce.signals import signal_tests
@@ -80,7 +80,7 @@ def damage_blocks(results: Results) -> list[Block]:
         return not_run("robust --parts damage")
     how = read_experiment("damage")
     words = (
-        f"Rows of X = p_pre(features), which the fidelity of the problem holds on to, are replaced at {how['share']} % of the nodes by vectors of random "
+        f"Rows of X, the encoded features, which the fidelity of the problem holds on to, are replaced at {how['share']} % of the nodes by vectors of random "
         "direction, 1 to 30 times as long as the other rows; or edges are added between random nodes. Every seed has a network and a damage of its own. "
         "A promise about the minimiser need not hold after five steps towards it, so the same trained weights are also run with "
         f"{how['many_steps']} steps, where all layers share one problem (AirGNN, APPNP)."
@@ -272,19 +272,10 @@ def _lines(found: Sequence[Measurement], quantity: Quantity, nodes: Nodes, scale
 
 def _shape(curves: Iterable[Sequence[Line]], by_length: bool) -> Callable[[Any], None]:
     """One scale for panels side by side; lengths grow by threes, and are written as they are."""
-    ends = [
-        m + sign * (0 if s is None else s)
-        for lines in curves
-        for line in lines
-        for m, s in zip(line.mean, line.spread, strict=True)
-        for sign in (-1, 1)
-    ]
-    ticks = [1, 3, 10, 30]
+    scale, ticks = one_scale(curves), [1, 3, 10, 30]
 
     def shape(axis: Any) -> None:
-        margin = 0.04 * (max(ends) - min(ends)) if ends else 0.0
-        if margin:
-            axis.set_ylim(min(ends) - margin, max(ends) + margin)
+        scale(axis)
         if by_length:
             axis.set_xscale("log")
             axis.set_xticks(ticks, [str(k) for k in ticks])

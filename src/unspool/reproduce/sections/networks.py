@@ -31,6 +31,7 @@ from unspool.report.spectra import GRID, learnt, read_models, response_panel, re
 from unspool.reproduce.descent import Descent
 from unspool.reproduce.networks import Density, Network, descent_of, read_networks
 from unspool.reproduce.sections.names import DATASET_ORDER, MODEL_ORDER, dataset_title, order_of
+from unspool.reproduce.sections.not_run import NotRun
 from unspool.spectral.drawing import BLUE, GREY, ORANGE
 
 #: Where the folder of results keeps trained models: a folder for each job, as ``unspool train --out`` writes it.
@@ -82,7 +83,7 @@ def _of_job(job: Job, dataset: str, data: Dataset | None) -> Network:
 def network_blocks(networks: Sequence[Network]) -> list[Block]:
     """For each dataset: responses over the density of its frequencies, and the objective along depth."""
     if not networks:
-        return [Paragraph([HOW])]
+        return [NotRun([HOW])]
     words = (
         "Responses are read exactly from the trained weights: what the propagation does to each frequency of the graph, from 0 "
         "(constant along edges) to 2. The pale shape is the density of the graph's own frequencies."

@@ -11,7 +11,7 @@ from unspool.report.text import plain
 from unspool.reproduce.entries import Entry, choose
 from unspool.reproduce.records import Results, Search
 from unspool.reproduce.sections.names import DATASET_ORDER, MODEL_ORDER, dataset_title, in_order, order_of
-from unspool.reproduce.sections.not_run import not_run
+from unspool.reproduce.sections.not_run import NotRun, not_run
 
 
 def heterophily_blocks(results: Results) -> list[Block]:
@@ -51,7 +51,7 @@ def search_blocks(results: Results) -> list[Block]:
     """What was searched: spaces, counts, and what validation chose."""
     found = results.searches
     if not found:
-        return [Paragraph(["No search is recorded in this folder: unspool reproduce grid, or table2 --preset tuned"])]
+        return [NotRun(["No search is recorded in this folder: unspool reproduce grid, or table2 --preset tuned"])]
     words = "Settings are chosen by the mean validation score over seeds; test scores play no part in the choice."
     ordered = sorted(found, key=_order)
     tried, trials = sum(one.settings for one in found), sum(one.trials for one in found)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from unspool.report import (
     Block,
     Cell,
-    Column,
     Folded,
     Heading,
     Mark,
@@ -46,7 +45,8 @@ PRESETS = {
     "tuned": "A wider search of our own, chosen on validation",
 }
 
-Cause = Callable[[Entry], str]
+#: Why a cell deviates, a sentence for each cause.
+Cause = Callable[[Entry], tuple[str, ...]]
 
 
 def table2_blocks(results: Results) -> list[Block]:
@@ -132,32 +132,32 @@ def grid(entries: Sequence[Entry], preset: str) -> Table:
 
 
 def misses(entries: Sequence[Entry], preset: str, cause: Cause) -> list[Block]:
-    """The cells that lie below by more than a printed standard deviation, and why; nothing where there are none.
+    """The cells that lie below by more than a printed standard deviation, cause by cause; nothing where there are none.
 
     Example:
         >>> from unspool.reproduce.records import example_record
-        >>> misses(choose([example_record(seed) for seed in range(5)]), "paper", lambda entry: "")
+        >>> misses(choose([example_record(seed) for seed in range(5)]), "paper", lambda entry: ())
         []
     """
     low = [one for one in entries if one.standing is Standing.BELOW]
     if not low:
         return []
-    rows: Rows = []
+    told: dict[str, list[str]] = {}
     for one in sorted(low, key=entry_order):
-        words = cause(one)
-        numbers = [Cell.signed(one.difference), Cell.signed(_in_std(one))]
-        why = words if words else "not known"
-        rows.append([one.first.model, dataset_title(one.first.dataset), *numbers, why])
+        cell = f"{one.first.model} on {dataset_title(one.first.dataset)} {signed(one.difference)}"
+        for words in cause(one) or ("Not known.",):
+            told.setdefault(words, []).append(cell)
+    rows: Rows = [[", ".join(cells), words] for words, cells in told.items()]
     caption = f"{counted(len(low), 'cell')} of preset {preset} below by more than one printed standard deviation"
-    why = Column("cause of the deviation, and what explains it", numbers=False)
-    return [Table(caption, [*text_columns("model", "dataset"), "difference", "in printed std", why], rows)]
+    columns = text_columns("cells, and by how much they differ", "cause of the deviation, and what explains it")
+    return [Table(caption, columns, rows)]
 
 
 def listing(entries: Sequence[Entry], preset: str, cause: Cause) -> Table:
     """One row for each cell."""
     heads = ["ours", "std", "paper", "its std", "difference", "in its std", "seeds"]
     words = text_columns("standing", "cause of the deviation")
-    rows = [_line(one, cause(one)) for one in sorted(entries, key=entry_order)]
+    rows = [_line(one, " ".join(cause(one))) for one in sorted(entries, key=entry_order)]
     return Table(
         f"{counted(len(rows), 'cell')} of preset {preset}", [*text_columns("model", "dataset"), *heads, *words], rows
     )

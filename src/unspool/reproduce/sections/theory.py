@@ -49,7 +49,7 @@ def table1_blocks(certificates: Sequence[Certificate]) -> list[Block]:
             rows.append([name, LAYERS[name], Formula(str(made.objective)), made.derivation, _first(own)])
     words = (
         "Problems are printed by the objects that train, with their default settings. H is the signal that is sought, X the encoded features, "
-        "B the incidence matrix."
+        "B the incidence matrix; the encoder comes before the propagation, the decoder after it. Propositions are the paper's, errata our corrections (below)."
     )
     columns = text_columns("model", "propagation", "denoising problem", "how the layers solve it", "certificate")
     return [Paragraph([words]), Table("Table 1: models and the problems behind them", columns, rows)]
@@ -59,7 +59,7 @@ def certificate_blocks(certificates: Sequence[Certificate], trials: int) -> list
     """All certificates, and the errata with those that show them."""
     right = sum(c.as_stated for c in certificates)
     words = (
-        f"Every statement is put to the test in float64 at {counted(trials, 'random setting')} (unspool verify). "
+        f"A certificate is one statement of the paper, put to the test in float64 at {counted(trials, 'random setting')} (unspool verify). "
         f"{right} of {len(certificates)} end as documented."
     )
     names = text_columns("where", "statement", "verdict", "condition or counter-example")
@@ -73,7 +73,7 @@ def certificate_blocks(certificates: Sequence[Certificate], trials: int) -> list
 
 
 def errata_table(certificates: Sequence[Certificate]) -> Table:
-    """The slips of the paper, numbered as in docs/errata.md.
+    """The errors of the paper, numbered as in docs/errata.md.
 
     Example:
         >>> len(errata_table([]).rows)
@@ -85,7 +85,7 @@ def errata_table(certificates: Sequence[Certificate]) -> Table:
         shown_by = [c for c in certificates if c.erratum == number]
         told = "; ".join(_found(c) for c in shown_by)
         rows.append([Cell.count(number), words, told])
-    return Table("Errata of the paper", columns, rows)
+    return Table("Errata of the paper: errors in it that we found, numbered as in docs/errata.md", columns, rows)
 
 
 def table3_blocks(rows: Sequence[Row]) -> list[Block]:

@@ -122,6 +122,12 @@ class Best:
         return str(self.settings.get("data", "several datasets"))
 
     @property
+    def scores(self) -> tuple[str, str]:
+        """Validation and test, each as mean ± standard deviation."""
+        valid, test = (spread(sample.mean, sample.std, self.score) for sample in (self.valid, self.test))
+        return valid, test
+
+    @property
     def label(self) -> str:
         """The varied settings in words."""
         names = [name for name in self.varied if name not in ("model", "data") and name in self.settings]
@@ -153,8 +159,8 @@ def aligned(names: Sequence[str], groups: Sequence[Best]) -> list[str]:
     if not groups:
         return ["no trial has finished yet"]
     lines = [[*names, "validation", "test", "seeds"]]
-    for best in groups:
-        numbers = [spread(x.mean, x.std, best.score) for x in (best.valid, best.test)]
-        lines.append([*(shown(best.settings.get(name)) for name in names), *numbers, f"{best.n}  {best.note}"])
+    lines += [
+        [*(shown(best.settings.get(name)) for name in names), *best.scores, f"{best.n}  {best.note}"] for best in groups
+    ]
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     return ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -19,8 +19,9 @@ from unspool.spectral.figure import figure_class_of_matplotlib, write_figure
 from unspool.study.results.best import Best, Sample
 from unspool.study.results.comparison import Comparison
 from unspool.study.results.exporting import order, shown
-from unspool.study.results.importances import MANY, Importance
+from unspool.study.results.importances import Importance
 from unspool.study.results.trial_table import TrialTable
+from unspool.study.results.variance_shares import MANY
 from unspool.train.loss import SHARES
 
 Over = str | Sequence[str]
@@ -81,7 +82,7 @@ def plot_choices(table: TrialTable, name: str | None = None, over: Over = "seed"
     figure = _figure(4.3 * wide, 3.7 * tall)
     axes = figure.subplots(tall, wide, squeeze=False).flatten()
     for axis, one in zip(axes, names, strict=False):
-        _draw_choice(axis, one, _known(table, one, groups), [g.valid.mean for g in groups], _score_name(table))
+        draw_choice(axis, one, _known(table, one, groups), [g.valid.mean for g in groups], _score_name(table))
         _finish(axis, "", one)
     for axis in axes[len(names) :]:
         axis.remove()
@@ -160,7 +161,7 @@ def plot_compare(found: Comparison, path: Where = None) -> Any:
 
 
 def plot_importance(found: Importance, path: Where = None) -> Any:
-    """Draw how much each hyper-parameter explains: alone in blue, in pairs in green, the rest in grey.
+    """Draw how much each hyper-parameter explains: alone in blue, in pairs in green, the rest in grey; a mark for what chance gives.
 
     Example:
         >>> from unspool.study.results.importances import importance
@@ -168,20 +169,29 @@ def plot_importance(found: Importance, path: Where = None) -> Any:
         >>> len(plot_importance(importance(example_table())).axes[0].patches)
         3
     """
-    bars = found.bars()
-    figure = _figure(7.0, 1.3 + 0.36 * max(len(bars), 3))
+    figure = _figure(7.0, 1.3 + 0.36 * max(len(found.bars()), 3))
     axis = figure.subplots()
-    colours = [BLUE if name in found.shares else GREY if name == "the rest" else GREEN for name, _ in bars]
-    drawn = axis.barh(range(len(bars)), [100 * share for _, share in bars], color=colours, height=0.66)
-    axis.bar_label(drawn, [f"{100 * share:.0f} %" for _, share in bars], padding=4, fontsize=9)
-    axis.set_yticks(range(len(bars)), [_folded(name, 40) for name, _ in bars])
-    axis.set_ylim(max(len(bars), 3) - 0.4, -0.6)
-    axis.set_xlim(0, 112 * max(share for _, share in bars))
+    draw_importance(axis, found)
     _finish(axis, found.method.value, f"share of the variance of the {found.target.value} / %")
+    _legend(figure, axis)
     return _written(figure, path)
 
 
 # -- panels ------------------------------------------------------------------------------------------------------------
+
+
+def draw_importance(axis: Any, found: Importance) -> None:
+    """Bars on an axis, and a mark on each for what chance gives."""
+    bars = found.bars()
+    colours = [BLUE if name in found.shares else GREY if name == "the rest" else GREEN for name, _ in bars]
+    drawn = axis.barh(range(len(bars)), [100 * share for _, share in bars], color=colours, height=0.66)
+    axis.bar_label(drawn, [f"{100 * share:.0f} %" for _, share in bars], padding=4, fontsize=9)
+    floors = [(100 * found.floors[name], place) for place, (name, _) in enumerate(bars) if name in found.floors]
+    look: dict[str, Any] = {"color": ORANGE, "linestyle": "", "marker": "|", "markersize": 16, "markeredgewidth": 2.2}
+    axis.plot(*zip(*floors, strict=True), label="what chance gives", **look)
+    axis.set_yticks(range(len(bars)), [_folded(name, 40) for name, _ in bars])
+    axis.set_ylim(max(len(bars), 3) - 0.4, -0.6)
+    axis.set_xlim(0, 112 * max(*(share for _, share in bars), *found.floors.values()))
 
 
 def _draw_leaders(axis: Any, leaders: Sequence[Best]) -> None:
@@ -203,7 +213,7 @@ def _draw_leaders(axis: Any, leaders: Sequence[Best]) -> None:
     axis.grid(visible=True, axis="x", color=PALE, linewidth=0.8)
 
 
-def _draw_choice(axis: Any, name: str, values: Sequence[Any], means: Sequence[float], score: str) -> None:
+def draw_choice(axis: Any, name: str, values: Sequence[Any], means: Sequence[float], score: str) -> None:
     """Few values stand side by side; many numbers lie on an axis."""
     if len(set(values)) > MANY:  # a model without this setting has no place on a scale
         means = [mean for mean, value in zip(means, values, strict=True) if value is not None]

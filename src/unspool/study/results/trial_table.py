@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from unspool.errors import IncompatibleError
+from unspool.notebook import paragraphs
+from unspool.notebook import table as html_table
 from unspool.study.results.best import Best, Measure, Sample, aligned, measure
 from unspool.study.results.exporting import RESULTS, distinguishing_columns, order, results_of, shown
 from unspool.study.store import Row, Status
@@ -175,6 +177,21 @@ class TrialTable:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def html(self) -> str:
+        """The best settings of each dataset as tables for a notebook."""
+        names = [name for name in self._telling(("seed",)) if name != "data"]
+        made: list[str] = []
+        for part in self._parts("data"):
+            rows = [
+                [*(shown(best.settings.get(name)) for name in names), *best.scores, best.n, best.note]
+                for best in part._ranked(("seed",), Measure.VALID_SCORE)[0][:SHOWN]
+            ]
+            head = f"{part._flat[0]['data']}: {len(part)} of {len(part.rows)} trials finished{part._failures()}"
+            made.append(html_table(head, [*names, "validation", "test", "seeds", ""], rows))
+        return "".join(made) if made else paragraphs(["no trials"])
+
+    _repr_html_ = html
 
     def __str__(self) -> str:
         names = [name for name in self._telling(("seed",)) if name != "data"]
