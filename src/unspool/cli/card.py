@@ -46,7 +46,7 @@ _KINDS: dict[str, tuple[_Test, str]] = {
     "data": _RECORDS, "data.name": _TEXT, "data.hash": _TEXT, "data.split": _TEXT, "data.split_name": _TEXT,
     "data.classes": _LIST, "data.features": _LIST, "data.targets": _LIST, "data.transforms": _LIST, "data.notes": _LIST,
     "data.source": _RECORDS, **{f"data.source.{name}": _TEXT for name in DataOptions.__dataclass_fields__},
-    "data.source.target_columns": _LIST, "data.source.feature_columns": _LIST,
+    **{f"data.source.{name}": _LIST for name in ("target_columns", "feature_columns", "label_columns", "class_order", "class_weight")},
     "data.source.directed": (lambda value: isinstance(value, bool), "true or false"),
     "task": _RECORDS, "task.score": _TEXT, "task.centre": _FINITE, "task.scale": _FINITE,
     "task.kind": (lambda value: value in [kind.value for kind in TaskKind], f"one of {', '.join(kind.value for kind in TaskKind)}"),

@@ -11,11 +11,13 @@ from typing import Any
 
 from unspool.cli.errors import option
 from unspool.cli.paths import look_here
+from unspool.errors import InputError
+from unspool.text import plain_number
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What the user said about the data."""
+    """What the user said about the data, and about how much of it counts."""
 
     dataset: str | None = None
     data: Path | None = None
@@ -30,11 +32,20 @@ class DataOptions:
     header: bool | None = None
     split: str | None = None
     directed: bool | None = None
+    label_columns: tuple[str, ...] = ()
+    class_order: tuple[str, ...] = ()
+    weight_column: str | None = None
+    class_weight: tuple[str, ...] = ()
 
     @staticmethod
     def taken_from(options: dict[str, Any]) -> DataOptions:
         """Take the data options out of all options."""
-        return DataOptions(**{name: options.pop(name) for name in DataOptions.__dataclass_fields__ if name in options})
+        found = {name: options.pop(name) for name in DataOptions.__dataclass_fields__ if name in options}
+        if len(labels := found.pop("label_columns", ())) == 1:
+            found["label_column"], labels = labels[0], ()
+        if (order := found.pop("class_order", None)) is not None:
+            found["class_order"] = tuple(name.strip() for name in order.split(","))
+        return DataOptions(**found, label_columns=labels)
 
     @property
     def own(self) -> bool:
@@ -74,6 +85,9 @@ class DataOptions:
             "split_column",
             "directed",
             "header",
+            "label_columns",
+            "class_order",
+            "weight_column",
         )
         for name in files:
             if getattr(self, name) not in (None, ()):
@@ -89,7 +103,32 @@ class DataOptions:
                 self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
                 label_column=self.label_column, split_column=self.split_column, directed=self.directed, header=self.header,
                 target_columns=list(self.target_columns) if self.target_columns else None, split=split,
+                label_columns=list(self.label_columns) if self.label_columns else None, weight_column=self.weight_column,
+                class_order=list(self.class_order) if self.class_order else None,
             )  # fmt: skip
+
+    def read_class_weight(self) -> Any:
+        """What was said about the weights of classes, as :class:`~unspool.train.TrialLoader` takes it.
+
+        Example:
+            >>> DataOptions(class_weight=("no=1", "yes=5")).read_class_weight()
+            {'no': 1.0, 'yes': 5.0}
+        """
+        if self.class_weight in ((), ("balanced",)):
+            return self.class_weight[0] if self.class_weight else None
+        found: dict[str, float] = {}
+        for pair in self.class_weight:
+            name, sign, text = (part.strip() for part in pair.rpartition("="))
+            try:
+                weight = float(plain_number(text))
+            except ValueError:
+                weight = None
+            if not sign or not name or weight is None or name in found:
+                raise InputError(
+                    "class_weight", pair, "balanced alone, or CLASS=WEIGHT once for each class, such as yes=5"
+                )
+            found[name] = weight
+        return found
 
     @staticmethod
     def from_record(held: Mapping[str, Any]) -> DataOptions:
@@ -106,7 +145,8 @@ class DataOptions:
         """The same in plain values, for a model's card."""
         if not self.own:
             found: dict[str, Any] = {"dataset": self.dataset if self.dataset is not None else default}
-            return found if self.split is None else {**found, "split": self.split}
+            said = {"split": self.split, "class_weight": self.class_weight}
+            return {**found, **{name: _plain(value) for name, value in said.items() if value}}
         held = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("dataset", "data")}
         return {name: _plain(value) for name, value in held.items() if value or value is False}
 

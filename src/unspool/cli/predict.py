@@ -19,6 +19,7 @@ from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.models.pretrained import CARD, load_with_card
+from unspool.train import TaskKind
 
 
 def run(
@@ -104,40 +105,40 @@ def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) 
                 "written: its weights are not finite, or the features are far larger than in training; train again, or scale them"
             )
         own: Mapping[str, Any] = model.card.get("task") or {}
-        if kind == "classes":
-            output = output.softmax(-1)
-        elif kind == "binary":
-            output = output.sigmoid()
-        elif kind == "numbers" and "scale" in own:
+        output = kind.answer(output)
+        if "scale" in own:
             output = output * torch.tensor(own["scale"]) + torch.tensor(own["centre"])
-        elif kind == "links" and len(models) > 1:
+        elif kind is TaskKind.LINKS and len(models) > 1:
             raise ValueError("embeddings of different seeds cannot be averaged; give one seed")
         total = total + output
     return total / len(models)
 
 
-def _kind(card: Mapping[str, Any]) -> str:
-    return (card.get("task") or {}).get("kind", "classes")
+def _kind(card: Mapping[str, Any]) -> TaskKind:
+    return TaskKind((card.get("task") or {}).get("kind", "classes"))
 
 
 def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
     """The table's columns by name."""
     kind, known = _kind(card), card.get("data") or {}
     values = output.numpy()
-    many = 2 if kind == "binary" else values.shape[1]
+    many = 2 if kind is TaskKind.BINARY else values.shape[1]
     classes = list(known.get("classes") or ())
     classes = classes if len(classes) == many else [str(c) for c in range(many)]
-    if kind == "classes":
+    if kind in (TaskKind.CLASSES, TaskKind.ORDINAL):
         best = np.array(classes, dtype=object)[values.argmax(1)]
         return {"prediction": best, **{f"p_{name}": values[:, c] for c, name in enumerate(classes)}}
-    if kind == "binary":
+    if kind is TaskKind.BINARY:
         best = np.array(classes, dtype=object)[(values[:, 0] > 0.5).astype(int)]
         return {"prediction": best, f"p_{classes[1]}": values[:, 0]}
-    if kind == "numbers":
+    if kind is TaskKind.MULTILABEL:
+        said = {f"predicted_{name}": (values[:, c] > 0.5).astype(int) for c, name in enumerate(classes)}
+        return {**said, **{f"p_{name}": values[:, c] for c, name in enumerate(classes)}}
+    if kind in (TaskKind.NUMBERS, TaskKind.COUNTS):
         names = known.get("targets") or []
         names = names if len(names) == values.shape[1] else [str(c) for c in range(values.shape[1])]
         return {f"predicted_{name}": values[:, c] for c, name in enumerate(names)}
-    if kind == "ranking":
+    if kind is TaskKind.RANKING:
         return {"rank": (-values[:, 0]).argsort().argsort() + 1, "score": values[:, 0]}
     return {f"h{c}": values[:, c] for c in range(values.shape[1])}
 
@@ -181,7 +182,7 @@ def _say(
     found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
     labels = data.labels[chosen]
     known = torch.nonzero(labels >= 0).flatten()
-    if _kind(models[0].card) in ("classes", "binary") and known.numel() and data.classes:
+    if "prediction" in table and known.numel() and data.classes:
         right = [table["prediction"][i] == data.classes[int(labels[i])] for i in known.tolist()]
         found["accuracy_on_known"] = sum(right) / len(right)
     if as_json:

@@ -9,11 +9,15 @@
 (20, True)
 """
 
+from unspool.train.class_weight import Balance
 from unspool.train.config import LowerLevel, Monitor, Precision, Stop, TrainConfig
+from unspool.train.counts import Counts
 from unspool.train.fitting import Diverged, Run, fit
 from unspool.train.links import link_task
 from unspool.train.loader import DataRecord, PreparedTrial, TrialLoader
 from unspool.train.loss import Binary, CrossEntropy, Link, Loss, Own, Ranking, Regression
+from unspool.train.multilabel import MultiLabel
+from unspool.train.ordinal import Ordinal
 from unspool.train.preset import DEFAULT, Preset
 from unspool.train.record import Ending, Epoch, Result
 from unspool.train.seeding import seeded
@@ -23,7 +27,7 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Binary", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "Loss", "LowerLevel", "Monitor", "Own", "Precision", "PreparedTrial",
+    "DEFAULT", "Balance", "Binary", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "Loss", "LowerLevel", "Monitor", "MultiLabel", "Ordinal", "Own", "Precision", "PreparedTrial",
     "Preset", "Ranking", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TrainConfig", "Trial", "TrialLoader", "fit",
     "link_task", "repeat", "seeded", "train_trial",
 ]  # fmt: skip
