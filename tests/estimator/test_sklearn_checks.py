@@ -20,8 +20,8 @@ def chain(x):
 
 
 class Chained:
-    def fit(self, x, y, *, valid=None):
-        return super().fit(x, y, graph=chain(x), valid=valid)
+    def fit(self, x, y, *, valid=None, sample_weight=None):
+        return super().fit(x, y, graph=chain(x), valid=valid, sample_weight=sample_weight)
 
     def _output(self, x, graph):
         return super()._output(x, chain(x) if x is not None and hasattr(self, "model_") else graph)

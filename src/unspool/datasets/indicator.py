@@ -27,7 +27,9 @@ def is_indicator(labels: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def read_indicator(labels: Any, nodes: int, said: bool = True, alone: bool = True) -> tuple[Tensor, tuple[str, ...]]:
+def read_indicator(
+    labels: Any, nodes: int, said: bool = True, alone: bool = True, name: str = "labels"
+) -> tuple[Tensor, tuple[str, ...]]:
     """Labels as float32 of shape (nodes, labels), and their numbers as names.
 
     Args:
@@ -35,6 +37,7 @@ def read_indicator(labels: Any, nodes: int, said: bool = True, alone: bool = Tru
         nodes: how many nodes there are.
         said: whether somebody said that there are several labels, so that rows with one yes each are no one-hot code.
         alone: whether there are no numbers to predict beside them.
+        name: of the argument.
 
     Example:
         >>> read_indicator([[1, 0], [0, float("nan")], [1, 1]], 3)
@@ -51,20 +54,21 @@ def read_indicator(labels: Any, nodes: int, said: bool = True, alone: bool = Tru
     try:
         table = np.asarray(raw, dtype=np.float32)
     except (TypeError, ValueError):
-        raise DataError("labels", "several columns of labels hold something that is not 1, 0 or NaN") from None
+        raise DataError(name, "several columns of labels hold something that is not 1, 0 or NaN") from None
     if table.shape[0] != nodes:
-        raise DataError("labels", f"there are {table.shape[0]} rows for {nodes} nodes", "give one per node")
+        raise DataError(name, f"there are {table.shape[0]} rows for {nodes} nodes", "give one per node")
     bad = np.argwhere(~np.isnan(table) & (table != 0) & (table != 1))
     if bad.size:
         row, column = bad[0]
         raise DataError(
-            f"the labels of node {row}",
-            f"number {column} is {table[row, column]:g}, and several labels per node are 1 (yes) or 0 (no)",
+            f"{name}, row {row}",
+            f"label {column} is {table[row, column]:g}, and several labels per node are 1 (yes) or 0 (no)",
             "write NaN where it is not known",
         )
     if not said and not np.isnan(table).any() and bool((table.sum(1) == 1).all()):
         raise ValueError(
-            f"labels have shape {table.shape}: expected one class per node; for one-hot rows pass labels.argmax(1), and for several labels "
-            "per node their names as classes=..."
+            f"{name} have shape {table.shape}: expected one class per node; for one-hot rows pass {name}.argmax(1), and if these are several "
+            "labels per node, of which each node happens to have one, "
+            + ("their names as classes=..." if name == "labels" else "loss='multilabel'")
         )
     return torch.tensor(table), tuple(str(column) for column in range(table.shape[1]))

@@ -105,7 +105,7 @@ class TrialLoader:
         if self.kind is TaskKind.LINKS and loss is not None:
             raise InputError("loss", UNSHOWN, "none with kind=TaskKind.LINKS, whose loss belongs to its pairs")
         self.kind.check(self.data)
-        self.class_weight = self.kind.class_weight(class_weight, self.data)
+        self.class_weight = self.kind.class_weight(class_weight, self.data.classes)
         self.source = {"dataset": self.name} if source is None and isinstance(data, str) else source
         self._loss = self.kind.loss() if loss is None and self.kind is not TaskKind.LINKS else loss
         self._tasks: dict[Any, Task] = {}

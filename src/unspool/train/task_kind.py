@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -77,8 +78,8 @@ class TaskKind(Enum):
                 "sample_weight", UNSHOWN, f"none with the loss {self.value}, which compares pairs of nodes"
             )
 
-    def class_weight(self, given: Any, data: Dataset) -> ClassWeight | None:
-        """What somebody says about the weights of classes, read and checked."""
+    def class_weight(self, given: Any, classes: Sequence[Any]) -> ClassWeight | None:
+        """What somebody says about the weights of classes, read and checked against their names."""
         if given is None:
             return None
         if self is TaskKind.MULTILABEL:
@@ -92,7 +93,7 @@ class TaskKind(Enum):
                 f"none with the loss {self.value}, which has no classes",
                 f"nodes are weighed with {mention('sample_weight')}",
             )
-        return read_class_weight(given, data.classes)
+        return read_class_weight(given, classes)
 
     def outputs(self, data: Dataset) -> int:
         """How many output channels a model needs."""
