@@ -55,6 +55,8 @@ SHARED = {
 }
 NODES = SHARED | {
     "check_estimators_nan_inf": "the sentence names row and column, and writes nan in small letters",
+    "check_sample_weight_equivalence_on_dense_data": "a node that counts twice is one node: what is held back, and dropout, are drawn by node",
+    "check_sample_weight_equivalence_on_sparse_data": "the same",
     "check_parameters_default_constructible": "the default of select is a member of an Enum, since a mode is a type",
 }
 EXPECTED = {

@@ -21,10 +21,10 @@ def is_indicator(labels: Any) -> bool:
         >>> is_indicator([[1, 0], [0, 1]]), is_indicator([[1], [0]]), is_indicator(["a", "b"])
         (True, False, False)
     """
-    shape = (
-        getattr(labels, "shape", None) if hasattr(labels, "shape") else np.shape(labels if labels is not None else 0)
-    )
-    return shape is not None and len(shape) == 2 and shape[1] > 1
+    if labels is None:
+        return False
+    table = labels if isinstance(labels, Tensor) or hasattr(labels, "toarray") else np.asarray(labels)
+    return len(table.shape) == 2 and table.shape[1] > 1
 
 
 def read_indicator(
@@ -49,7 +49,7 @@ def read_indicator(
         raise InputError(
             "labels", UNSHOWN, f"one answer to learn, and there is {mention('targets')} too", "name one of them"
         )
-    raw = labels.detach().cpu().to_dense().numpy() if isinstance(labels, Tensor) else labels
+    raw: Any = labels.detach().cpu().to_dense().numpy() if isinstance(labels, Tensor) else labels
     raw = raw.toarray() if hasattr(raw, "toarray") else raw
     try:
         table = np.asarray(raw, dtype=np.float32)

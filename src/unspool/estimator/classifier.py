@@ -126,7 +126,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         if several:
             table = read_several(y, count, said is not None)
             self.classes_ = np.arange(table.shape[1])
-            return table, ~np.isnan(table).all(axis=1), np.zeros(count, dtype=np.int64)
+            return table, np.asarray(~np.isnan(table).all(axis=1)), np.zeros(count, dtype=np.int64)
         codes, self.classes_ = read_labels(y, count)
         if self.kind_ is TaskKind.BINARY and self.classes_.size != 2:
             raise InputError("loss", self.loss, f"two classes to tell apart, and y has {self.classes_.size}")

@@ -82,7 +82,8 @@ class Epochs:
         if self._wants_closure:
             self.optimiser.zero_grad(set_to_none=True)
         task = self.task
-        loss = task.loss_of(*task.loss.learn(self._output(), task.train, task.target), task.train)
+        rows, wanted = task.loss.learn(self._output(), task.train, task.target)
+        loss = task.loss_of(rows, wanted, task.train)
         loss.backward()
         return loss
 

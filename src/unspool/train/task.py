@@ -94,7 +94,7 @@ class Task:
             if not bool((held * known).sum() > 0):
                 raise DataError(
                     f"the {part} set",
-                    "all weights are 0, so nothing counts",
+                    "all weights are zero, so nothing counts",
                     f"correct {mention('sample_weight')} or {mention('class_weight')}, or choose another split",
                 )
 
