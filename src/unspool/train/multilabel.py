@@ -78,6 +78,5 @@ class MultiLabel(Loss):
         """F1 of all known entries together; 0 where nothing is yes, neither said nor true."""
         known = torch.isfinite(target)
         said, true = (output > 0) & known, (target > 0.5) & known
-        right = 2 * (said & true).sum()
-        every = said.sum() + true.sum()
-        return (right / every.clamp(min=1)).to(output.dtype)
+        right, every = (said & true).sum(), said.sum() + true.sum()
+        return 2 * right.to(output.dtype) / every.clamp(min=1).to(output.dtype)
