@@ -86,31 +86,31 @@ def _number(name: Any, weight: Any) -> float:
 
 
 def weights_of(rule: ClassWeight, target: Tensor, train: Tensor) -> Tensor:
-    """The weight of every node by its class, or of every entry of several labels; counted on the training nodes alone.
+    """The weight of every node by its class, or of every entry of several labels; counted on the training nodes alone, in float64.
 
     Classes that no training node has weigh 1 under ``BALANCED``, and so do nodes without a class.
 
     Args:
         rule: how classes count.
-        target: a class number per node, or 0, 1 and NaN of shape (nodes, labels).
-        train: ids of the training nodes.
+        target: a class number per node, or 0, 1 and NaN of shape (nodes, labels); on the CPU.
+        train: ids of the training nodes, there too.
 
     Example:
         >>> import torch
         >>> weights_of(Balance.BALANCED, torch.tensor([0, 0, 0, 1]), torch.arange(4))
-        tensor([0.6667, 0.6667, 0.6667, 2.0000])
+        tensor([0.6667, 0.6667, 0.6667, 2.0000], dtype=torch.float64)
     """
     codes = target if target.ndim == 2 else target[:, None]
     codes = torch.where(torch.isfinite(codes), codes, -1).long()
     columns = [_of_column(rule, codes[:, place], train) for place in range(codes.shape[1])]
-    every = torch.stack(columns, 1).to(torch.get_default_dtype()).to(target.device)
+    every = torch.stack(columns, 1)
     return every if target.ndim == 2 else every[:, 0]
 
 
 def _of_column(rule: ClassWeight, codes: Tensor, train: Tensor) -> Tensor:
     """Float64; codes below 0 are unknown."""
     if isinstance(rule, tuple):
-        each = torch.tensor(rule, dtype=torch.float64, device=codes.device)
+        each = torch.tensor(rule, dtype=torch.float64)
     else:
         known = codes[train]
         known = known[known >= 0]

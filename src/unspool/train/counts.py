@@ -31,6 +31,8 @@ class Counts(Loss):
 
     def check(self, target: Tensor, ids: Tensor, part: str) -> None:
         """Every node of the part has a count, none is negative, and those that are learnt from or scored are not all 0."""
+        if not ids.numel():
+            return
         found = target[ids].reshape(ids.numel(), -1)
         bad = torch.nonzero(~(torch.isfinite(found) & (found >= 0)).all(-1)).flatten()
         if bad.numel():
@@ -41,9 +43,9 @@ class Counts(Loss):
                 f"it is in the {part} set but {told}, and counts are 0, 1, 2, ...",
                 "correct it, or take it out of the split",
             )
-        if part == "train" and found.numel() and bool((found.sum(0) == 0).any()):
+        if part == "train" and bool((found.sum(0) == 0).any()):
             raise DataError("the train set", "all counts are 0, so there is nothing to learn", "choose another split")
-        if part == "test" and found.numel() and bool((found == found[:1]).all()):
+        if part == "test" and bool((found == found[:1]).all()):
             raise DataError(
                 "the test set",
                 "all counts are equal, and D² compares with the deviance of their mean, which is 0",

@@ -164,10 +164,11 @@ class Task:
         """
         if rule is None:
             return self
-        each = weights_of(rule, self.target, self.train)
+        each = weights_of(rule, self.target.cpu(), self.train.cpu())
         if self.weight is not None:
-            each = each * (self.weight if self.weight.ndim == each.ndim else self.weight[:, None])
-        return replace(self, weight=each)
+            own = self.weight.cpu()
+            each = each * (own if own.ndim == each.ndim else own[:, None])
+        return replace(self, weight=each.to(torch.get_default_dtype()).to(self.target.device))
 
     def loss_of(self, rows: Tensor, target: Tensor, ids: Tensor) -> Tensor:
         """The loss of some items, given what the network says of them, with their weights where there are any."""
