@@ -66,9 +66,8 @@ def read_indicator(
             "write NaN where it is not known",
         )
     if not said and not np.isnan(table).any() and bool((table.sum(1) == 1).all()):
+        way = "names as classes=..." if name == "labels" else "loss='multilabel'"
         raise ValueError(
-            f"{name} have shape {table.shape}: expected one class per node; for one-hot rows pass {name}.argmax(1), and if these are several "
-            "labels per node, of which each node happens to have one, "
-            + ("their names as classes=..." if name == "labels" else "loss='multilabel'")
+            f"{name} have shape {table.shape} and one yes in every row: for one-hot rows pass {name}.argmax(1); for several labels per node add {way}"
         )
     return torch.tensor(table), tuple(str(column) for column in range(table.shape[1]))
