@@ -37,7 +37,7 @@ def weight_lines(loader: Any) -> list[str]:
     """
     rule, told = loader.class_weight, list[str]()
     if loader.data.sample_weight is not None:
-        source = loader.source or {}
+        source = {} if loader.source is None else loader.source
         told.append(
             f"nodes by the column {source['weight_column']}" if "weight_column" in source else "nodes by their own"
         )

@@ -269,7 +269,7 @@ def _count(features: Any, labels: Any, targets: Any, names: Sequence[Any] | None
         return int(nodes)
     if features is not None:
         return int(features.shape[0])
-    told = next((given for given in (labels, targets, names) if given is not None), None)
+    told: Any = next((given for given in (labels, targets, names) if given is not None), None)
     return None if told is None else int(told.shape[0]) if hasattr(told, "shape") else len(told)
 
 
