@@ -22,6 +22,7 @@ quick: $(STAMP)
 
 # The site, then the slow checks, whole: thousands of generated cases where `make test` runs some.
 release-check: $(STAMP) docs
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e ".[release]"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow tests
 
 # The site, from nothing, with warnings as errors: out/docs/index.html. Examples that have not changed are not run again.

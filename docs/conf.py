@@ -26,6 +26,7 @@ extensions = [
     "paper_links",
     "explorer_page",
     "repository_links",
+    "site_links",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_ext", "_build", "images", "sg_execution_times.rst"]
@@ -34,6 +35,7 @@ html_title = f"unspool {version}"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["theme.js"]
 html_extra_path = []
 html_copy_source = False
 html_show_sphinx = False

@@ -2,9 +2,11 @@
 A model of your own
 ===================
 
-A model of your own: its settings, an encoder, a denoising problem with a learnt balance, a decoder.
+Its settings, an encoder, a denoising problem with a learnt balance, a decoder; then studied, and trained by name on the command line.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import unspool as us
@@ -33,3 +35,11 @@ if __name__ == "__main__":
     print(*best, sep="\n")
     Path("out").mkdir(exist_ok=True)
     us.study.plot_leaders(found.table, path="out/own_model.png")
+
+    # unspool train own_model:Calm --setting depth=4 --epochs 40, in the folder of this file:
+    words = "train own_model:Calm --setting depth=4 --epochs 40 --no-report --out out/calm"
+    here = "examples" if Path("examples").is_dir() else "."
+    done = subprocess.run(
+        [sys.executable, "-m", "unspool", *words.split()], cwd=here, capture_output=True, text=True, check=True
+    )
+    print(done.stdout)

@@ -44,7 +44,12 @@ def write_pages(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     found = homes()
     top = ["API", "===", "", "Every public name, once. ``import unspool as us``; what is listed under *at the top* is ``us.NAME`` as well.", ""]  # fmt: skip
-    top += [".. toctree::", "   :maxdepth: 1", "", *(f"   {p}" for p in PACKAGES), ""]
+    top += [".. toctree::", "   :hidden:", "", *(f"   {p}" for p in PACKAGES), ""]
+    top += [".. list-table::", "   :widths: 25 75", ""]
+    for package in PACKAGES:
+        doc = inspect.getdoc(importlib.import_module(f"unspool.{package}")) or ""
+        top += [f"   * - :doc:`unspool.{package} <{package}>`", f"     - {_first_sentence(doc)}"]
+    top += [""]
     top += ["At the top", "----------", ""]
     for package, names in unspool._FROM.items():
         if package and package.split(".")[0] in PACKAGES:
@@ -65,9 +70,28 @@ def write_pages(folder: Path) -> None:
             *(inspect.getdoc(module) or "").splitlines(),
             "",
         ]
+        lines += _summary(module, found.get(package, {}))
         for name, where in found.get(package, {}).items():
             lines += _entry(package, name, where, getattr(module, name))
         _write(folder / f"{package}.rst", lines)
+
+
+def _summary(module: Any, names: dict[str, str]) -> list[str]:
+    """A table of all names, each with the first sentence of its docstring: what a reader scans before reading."""
+    rows: list[str] = []
+    for name, where in names.items():
+        thing = getattr(module, name)
+        described = inspect.isclass(thing) or callable(thing) or (type(thing).__module__ or "").startswith("unspool")
+        doc = (inspect.getdoc(thing) or "") if described else ""
+        rows += [f"   * - :py:obj:`~unspool.{where}.{name}`", f"     - {_first_sentence(doc)}"]
+    return [".. list-table::", "   :widths: 30 70", "   :class: summary", "", *rows, ""] if rows else []
+
+
+def _first_sentence(doc: str) -> str:
+    first = " ".join(doc.split("\n\n", maxsplit=1)[0].split())
+    end = first.find(". ")
+    first = first if end < 0 else first[: end + 1]
+    return first.replace("|", "\\|").rstrip(":") if first and not first.startswith("..") else ""
 
 
 def _entry(package: str, name: str, where: str, thing: Any) -> list[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool import explain as explain
     from unspool import explore as explore
     from unspool import graph as graph
+    from unspool import links as links
     from unspool import models as models
     from unspool import nn as nn
     from unspool import objective as objective
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.errors import IncompatibleError as IncompatibleError
     from unspool.errors import InputError as InputError
     from unspool.estimator import GraphDenoiser as GraphDenoiser
+    from unspool.estimator import LinkPredictor as LinkPredictor
     from unspool.estimator import NodeClassifier as NodeClassifier
     from unspool.estimator import NodeRegressor as NodeRegressor
     from unspool.estimator import NodeSplit as NodeSplit
@@ -74,6 +76,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import EdgePenalty as EdgePenalty
     from unspool.objective import EdgeSmoothness as EdgeSmoothness
     from unspool.objective import EdgeSparse as EdgeSparse
+    from unspool.objective import FeatureComputed as FeatureComputed
     from unspool.objective import Fidelity as Fidelity
     from unspool.objective import FilteredFidelity as FilteredFidelity
     from unspool.objective import Fixed as Fixed
@@ -132,23 +135,23 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.unrolling import read_back_hops as read_back_hops
     from unspool.unrolling import unroll as unroll
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
 _FROM = {
     "": (
-        "algorithm", "datasets", "denoise", "estimator", "explain", "explore", "graph", "models", "nn", "objective", "ops", "report", "reproduce",
+        "algorithm", "datasets", "denoise", "estimator", "explain", "explore", "graph", "links", "models", "nn", "objective", "ops", "report", "reproduce",
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
         "ADMM", "Anderson", "BlockCoordinate", "ConjugateGradient", "MirrorDescent", "Newton", "Reweighted", "Jacobi", "PrimalDual", "Accelerated", "Algorithm", "Chebyshev", "Exact", "GradientDescent", "InverseLipschitz", "Problem", "ProximalGradient", "minimise",
     ),
     "errors": ("IncompatibleError", "InputError"),
-    "estimator": ("GraphDenoiser", "NodeClassifier", "NodeRegressor", "NodeSplit"),
+    "estimator": ("GraphDenoiser", "LinkPredictor", "NodeClassifier", "NodeRegressor", "NodeSplit"),
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "KLFidelity", "LearntEdges", "Simplex", "Computed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "KLFidelity", "LearntEdges", "Simplex", "Computed", "FeatureComputed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -202,6 +205,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "EdgeSmoothness",
     "EdgeSparse",
     "Exact",
+    "FeatureComputed",
     "Fidelity",
     "FilteredFidelity",
     "Fixed",
@@ -228,6 +232,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "Learnable",
     "LearntEdges",
     "LinearOperator",
+    "LinkPredictor",
     "Log",
     "LowRank",
     "MirrorDescent",
@@ -275,6 +280,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "explain",
     "explore",
     "graph",
+    "links",
     "load",
     "minimise",
     "models",

@@ -133,3 +133,18 @@ def test_keys_alone_change_the_problem(tab):
     tab.press("ArrowRight", 39)
     assert tab.run("result.formula") != before
     assert tab.run("location.hash").startswith("#alpha=0.21")
+
+
+@pytest.mark.parametrize(("theme", "paper"), [("dark", "rgb(20, 23, 28)"), ("light", "rgb(251, 251, 249)")])
+def test_a_page_around_it_chooses_the_colours(tab, theme, paper):
+    """The site shows the explorer in a frame; the reader's choice of light or dark there comes as a message."""
+    tab.look(1200, dark=theme == "light")  # the system says the opposite
+    tab.run(f"window.postMessage({{theme: '{theme}'}}, '*')")
+    wanted = "getComputedStyle(document.body).backgroundColor"
+    while_waiting = 100
+    while tab.run(wanted) != paper and while_waiting:
+        while_waiting -= 1
+    assert tab.run(wanted) == paper
+    assert tab.run("isDark()") is (theme == "dark")
+    tab.run("window.postMessage({theme: 'auto'}, '*')")
+    tab.look(1200, dark=False)

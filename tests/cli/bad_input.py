@@ -3,7 +3,6 @@
 import errno
 import importlib.util
 import os
-import shutil
 import sys
 
 from cli.people import own
@@ -57,6 +56,12 @@ def predict(p, job="classes/seed0", *more):
     return ["predict", p / job, "--out", p / "out.csv", *more]
 
 
+def pairs(p, text):
+    """Score the pairs of a file."""
+    (p / "pairs.csv").write_text(text)
+    return predict(p, "links", "--pairs", p / "pairs.csv")
+
+
 def explain(p, node, *more, job="classes/seed0"):
     return ["explain", p / job, "--node", node, *more]
 
@@ -77,7 +82,7 @@ def write(p, name, text=""):
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 COMMANDS = [
     # train: what is trained
-    ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("a class of a module that is not there", lambda p: want(p, model="no_such_module:Net"), "MODEL no_such_module:Net: expected package.module:Class of something that can be imported; there is no module no_such_module here or among the installed packages"),
     ("a class that is not in its module", lambda p: want(p, model="torch.nn:Nett"), "MODEL torch.nn:Nett: expected package.module:Class, and torch.nn has no Nett"),
     ("a function in the place of a class", lambda p: want(p, model="torch.nn.functional:relu"), "MODEL torch.nn.functional:relu: expected a class of models, that is, a subclass of torch.nn.Module"),
@@ -143,7 +148,7 @@ COMMANDS = [
     ("several labels that are classes", lambda p: team(p, "--label-column", "vip"), "people.csv, line 3, column 'team': 'green' is not yes or no: of several labels, each is 1 or 0, yes or no, true or false; leave the cell empty where it is not known"),
     ("counts that are fractions", lambda p: want(p, "--target-column", "price", "--loss", "counts"), "friends: the count of node 1 is 68.764, and counts are 0, 1, 2, ...; for other numbers use the loss numbers"),
     ("no labels at all", want, "--label-column: expected a column of classes, as friends has no labels to learn from; or give them with --labels"),
-    ("links of a graph that has few", lambda p: table(p, X, "--loss", "links", "--label-column", "label"), "7 links are too few to hold 0.05 and 0.1 of them back"),
+    ("links of a graph that has few", lambda p: table(p, X, "--loss", "links", "--label-column", "label"), "7 links are too few to hold 0.05 and 0.1 of them back; give a graph with more edges, or larger shares"),
     # train: which data
     ("your own files and a named set", lambda p: team(p, "--dataset", "cora"), "--dataset names a set and --edges your own files; give one of them"),
     ("features without edges", lambda p: ["train", "--features", p / "people.csv", "--out", p / "out"], "--features belongs to your own files; name the graph with --edges"),
@@ -214,7 +219,22 @@ COMMANDS = [
     ("a file in the place of a folder", lambda p: (write(p, "junk.pt"), predict(p, "junk.pt"))[1], "{}/junk.pt holds no finished model: model.json is missing; give the folder that a model was saved to"),
     ("files of the training that are gone", lambda p: card(p, lambda c: c["data"]["source"].update(edges="gone.csv")), "the model was trained on gone.csv, which is not here; give the data with --edges and --features"),
     ("seeds of different models", lambda p: (save_pretrained(models.SGC(3, 3), p / "classes" / "seed7"), predict(p, "classes"))[1], "{}/classes holds seeds of different models; give one of them, such as {}/classes/seed0"),
-    ("embeddings of several seeds", lambda p: (shutil.copytree(p / "links" / "seed0", p / "links" / "seed1"), predict(p, "links"))[1], "embeddings of different seeds cannot be averaged; give one seed"),
+    ("pairs for a model of classes", lambda p: predict(p, "classes/seed0", "--pairs", p / "friends.csv"), "--pairs is for models of links, and {}/classes/seed0 was trained on classes; train one with --loss links"),
+    ("recommendations by a model of classes", lambda p: predict(p, "classes/seed0", "--top", "3"), "--top is for models of links, and {}/classes/seed0 was trained on classes; train one with --loss links"),
+    ("a pair with an unknown node", lambda p: pairs(p, "p1,p2\np1,p99\n"), "pairs.csv, line 2: no node is called 'p99'; the nearest names are 'p9', 'p59', 'p49'"),
+    ("a pair of a node with itself", lambda p: pairs(p, "source,target\np1,p2\np3,p3\n"), "pairs.csv, line 3: 'p3' is paired with itself; drop the line: a node is not linked with itself"),
+    ("a pair without its second node", lambda p: pairs(p, "source,target\np1,\n"), "pairs.csv, line 2: a node is missing; a pair has two"),
+    ("pairs in one column", lambda p: pairs(p, "p1\np2\n"), "{}/pairs.csv: it has one column, and a pair has two; is the separator right?"),
+    ("pairs in three columns without names", lambda p: pairs(p, "p1,p2,0.5\n"), "{}/pairs.csv: it has 3 columns, and a pair has two; call them source and target in the first line"),
+    ("pairs of an unknown ending", lambda p: predict(p, "links", "--pairs", write(p, "pairs.json")), "--pairs {}/pairs.json: expected a table that ends in .csv, .tsv, .txt or .parquet"),
+    ("pairs that are not there", lambda p: predict(p, "links", "--pairs", p / "none.csv"), "{}/none.csv does not exist; check the path"),
+    ("pairs and recommendations at once", lambda p: [*pairs(p, "p1,p2\n"), "--top", "3"], "--top: expected nothing beside --pairs, which says what is scored; leave one out"),
+    ("more recommendations than nodes", lambda p: predict(p, "links", "--top", "60"), "--top 60: expected at most 59, as friends has 60 nodes"),
+    ("recommendations for an unknown node", lambda p: predict(p, "links", "--nodes", "p1,q7"), "no node is called 'q7'; the nearest name is 'p7'"),
+    ("recommendations for a node twice", lambda p: predict(p, "links", "--nodes", "p1,p2,p1"), "--nodes p1,p2,p1: expected every node once, and p1 is there twice"),
+    ("recommendations for nobody", lambda p: predict(p, "links", "--nodes", "p1,,p2"), "--nodes p1,,p2: expected names of nodes with commas between"),
+    ("test nodes of a model of links", lambda p: predict(p, "links", "--only", "test"), "--only test: expected all or unlabelled: a model of links was tested on pairs, not on nodes"),
+    ("links of a directed graph", lambda p: predict(p, "links", *own(p), "--directed"), "--directed or --undirected: expected links without a direction: hᵤ · hᵥ says the same of both, and friends is directed; let its edges run both ways"),
     ("test nodes of seeds with splits of their own", lambda p: predict(p, "classes", "--only", "test"), "every seed of {}/classes has a test set of its own; give one of them, such as {}/classes/seed0"),
     ("test nodes of data without a split", lambda p: predict(p, "classes/seed0", *own(p), "--only", "test"), "friends has no nodes in a test set; leave --only out"),
     ("unlabelled nodes where all have labels", lambda p: predict(p, "binary/seed0", "--only", "unlabelled"), "friends has no nodes without a label; leave --only out"),
@@ -234,7 +254,10 @@ COMMANDS = [
     ("a class against itself", lambda p: explain(p, "p3", "--target", "red", "--against", "red"), "--against 2: expected another class than the one that is explained; for example the runner-up"),
     ("the runner-up as target", lambda p: explain(p, "p3", "--target", "runner-up"), "--target runner-up: the runner-up is what to compare with; give it as --against"),
     ("a comparison where there is one output", lambda p: explain(p, "p3", "--against", "no", job="binary/seed0"), "--against: expected nothing: the model has one output, so there is no other to choose or compare with; leave it out"),
-    ("the runner-up of numbers", lambda p: explain(p, "p3", "--against", "runner-up", job="links/seed0"), "numbers have no runner-up; give the output to compare with by its number"),
+    ("one node of a model of links", lambda p: explain(p, "p3", job="links/seed0"), "--other: expected the other node of the pair, as the model was trained on links; unspool predict with --top 10 names some that are probable"),
+    ("a class of a model of links", lambda p: explain(p, "p3", "--other", "p4", "--against", "runner-up", job="links/seed0"), "--against runner-up: expected nothing for a model of links, which has no classes; leave it out"),
+    ("a pair of one node", lambda p: explain(p, "p3", "--other", "p3", job="links/seed0"), "--other p3: expected another node than --node; a node is not linked with itself"),
+    ("a pair for a model of classes", lambda p: explain(p, "p3", "--other", "p4"), "--other p4: expected a model that was trained on links, and this one was not; train one with --loss links, or leave it out"),
     ("several seeds at once", lambda p: explain(p, "p3", job="classes"), "{}/classes holds 2 models; take one of them, such as {}/classes/seed0"),
     ("a picture of unknown ending", lambda p: explain(p, "p3", "--out", p / "why.gif"), "--out {}/why.gif: pictures are written as .png, .svg or .pdf; choose one of these endings"),
     ("data that the model does not fit", lambda p: explain(p, "3", "--dataset", "grid"), "{}/classes/seed0 was trained on 3 features, and grid 20×20 has 4; give the same columns (--feature-column names them)"),
@@ -261,7 +284,7 @@ COMMANDS = [
     ("the spectrum on a line that is not an edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),
     ("the spectrum on an empty file", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv")), "{}/e.csv holds no edges; is it complete?"),
     # lists, and the demonstration
-    ("the settings of an unknown model", lambda p: ["models", "GNC"], "NAME GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("the settings of an unknown model", lambda p: ["models", "GNC"], "NAME GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("the statistics of an unknown set", lambda p: ["datasets", "koraa"], "NAME koraa: expected the name of a data set; did you mean cora? Your own files: --edges"),
     ("a demonstration drawn below a file", lambda p: ["demo", "--out", write(p, "taken") / "demo.png"], "cannot write into {}/taken: File exists; choose another place with --out"),
 ]  # fmt: skip

@@ -59,7 +59,7 @@ LIBRARY = [
     ("ranking of equal numbers", lambda p: task(loss=training.Ranking(), target=torch.ones(5)), "all targets of the train set are equal: there is nothing to rank; choose another split"),
     ("ranking by two outputs", lambda p: training.fit(models.SGC(5, 2), task(loss=training.Ranking(), train=[0, 1], valid=[2, 3], test=[3, 4]), training.TrainConfig(epochs=1)), "ranking reads one output per item, found 2; build the model with out_features=1"),
     ("data without a split", lambda p: training.Task.of(datasets.from_tensors([[0, 1], [1, 2]])), "own data has no split; give it one with data.with_split(...)"),
-    ("too few links to hold some back", lambda p: training.link_task(datasets.from_tensors([[0, 1], [1, 2]])), "2 links are too few to hold 0.05 and 0.1 of them back"),
+    ("too few links to hold some back", lambda p: training.link_task(datasets.from_tensors([[0, 1], [1, 2]])), "2 links are too few to hold 0.05 and 0.1 of them back; give a graph with more edges, or larger shares"),
     ("a graph of nearly all links", lambda p: training.link_task(datasets.from_tensors(torch.combinations(torch.arange(8)).T)), "the graph links more than half of all pairs of its 8 nodes: too few are left as negative examples"),
     ("all links held back", lambda p: training.link_task(datasets.grid(5, 5), valid=0.5, test=0.5), "valid=0.5: shares of the links lie between 0 and 1, and some must stay for training"),
     ("a rate of zero", lambda p: training.TrainConfig(lr=0.0), "lr=0.0: expected a finite number above 0"),

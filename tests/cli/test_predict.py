@@ -119,12 +119,6 @@ def test_ranks_count_from_the_best(folder, data, tmp_path):
     assert [int(rank) for rank in found["rank"]] == [1 + int((score > value).sum()) for value in score]
 
 
-def test_links_are_told_by_embeddings(folder, data, tmp_path):
-    found, _ = predict(folder / "links" / "seed0", tmp_path / "a.csv")
-    names = [name for name in found if name != "id"]
-    assert np.allclose(numbers(found, *names), outputs(folder / "links" / "seed0", data)[0].numpy(), atol=1e-6)
-
-
 def test_all_kinds_of_tables_agree(folder, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     texts = [predict(folder / "classes", tmp_path / f"a{ending}")[0] for ending in (".csv", ".tsv")]

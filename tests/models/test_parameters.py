@@ -69,7 +69,7 @@ ROLES = {
             "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},
             "linear": {"p_pre.layers.1.weight", "p_pre.layers.1.bias"},
         }
-        for name in ("MLP", "ElasticGNN", "PGNN", "TWIRLS", "GNNLF", "GNNHF")
+        for name in ("MLP", "ElasticGNN", "PGNN", "TWIRLS", "TrustGNN", "GNNLF", "GNNHF")
     },
     "GRAFF": {
         "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},

@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from sklearn.metrics import cohen_kappa_score, d2_tweedie_score, f1_score, roc_auc_score
 from sklearn.utils.class_weight import compute_class_weight
 
-from unspool import datasets, models, study, train
+from unspool import datasets, links, models, study, train
 from unspool.cli.main import cli
-from unspool.estimator import NodeClassifier, NodeRegressor
+from unspool.estimator import LinkPredictor, NodeClassifier, NodeRegressor
 from unspool.models.pretrained import load_with_card
 from unspool.study import Study
 from unspool.train import Monitor, TaskKind, TrainConfig, Trial, TrialLoader
@@ -213,12 +213,15 @@ def through_repeat(case, folder, out):
 
 
 def through_estimator(case, folder, out):
-    """``NodeClassifier`` and ``NodeRegressor`` on arrays that were read by hand."""
+    """``NodeClassifier``, ``NodeRegressor`` and ``LinkPredictor`` on arrays that were read by hand."""
     with (folder / "people.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     with (folder / "friends.csv").open(newline="") as file:
         friends = np.array([[int(r["source"][1:]), int(r["target"][1:])] for r in csv.DictReader(file)]).T
     x = np.array([[float(row[c]) for c in "abc"] for row in rows], dtype=np.float32)
+    if case.kind is TaskKind.LINKS:
+        made = LinkPredictor(case.model, **dict(case.settings), **case.config, seed=case.seed, device="cpu")
+        return _of_run(made.fit(x, graph=friends).run_)
     split = datasets.splits.repetition(case.read(folder), case.seed)
     seen, test = np.concatenate([split.train.numpy(), split.valid.numpy()]), split.test.numpy()
     y, known = _answers(case, rows)
@@ -345,12 +348,9 @@ CASES = {
     "links": Case(kind=TaskKind.LINKS),
     "links, another seed": Case(kind=TaskKind.LINKS, seed=2, model=models.APPNP, said={"weight_decay": 0.05}),
 }
-#: Estimators predict nothing about pairs of nodes.
+#: Estimators do not put nodes in order.
 PAIRS = [
-    (case, door)
-    for case in CASES
-    for door in DOORS
-    if door != "estimator" or CASES[case].kind not in (TaskKind.RANKING, TaskKind.LINKS)
+    (case, door) for case in CASES for door in DOORS if door != "estimator" or CASES[case].kind is not TaskKind.RANKING
 ]
 
 
@@ -371,6 +371,30 @@ def expected(folder):
 def test_the_same_run_gives_the_same_numbers_at_every_door(name, door, expected, folder, tmp_path):
     go, tolerance = DOORS[door]
     go(CASES[name], folder, tmp_path).near(expected(name), tolerance)
+
+
+def test_pairs_score_the_same_at_every_door(folder, tmp_path):
+    """``unspool predict --pairs``, ``links.score_pairs``, ``LinkPredictor``, and a network that a study returns."""
+    case, wanted = CASES["links"], [(0, 5), (7, 70), (33, 2)]
+    data = case.read(folder)
+    _type(["train", case.model.__name__, *case.typed(folder), "--no-report", "--out", tmp_path / "job"])
+    (tmp_path / "pairs.csv").write_text("".join(f"p{u},p{v}\n" for u, v in wanted))
+    _type(["predict", tmp_path / "job", "--pairs", tmp_path / "pairs.csv", "--out", tmp_path / "scores.csv"])
+    with (tmp_path / "scores.csv").open(newline="") as file:
+        typed = [float(row["score"]) for row in csv.DictReader(file)]
+    place = {name: k for k, name in enumerate(data.names)}
+    pairs = np.array([[place[f"p{u}"], place[f"p{v}"]] for u, v in wanted])
+    model, _ = train.train_trial(case.trial, case.loader(folder))
+    plain = links.score_pairs(model, data.features, data.graph, pairs).score.tolist()
+    said = {**dict(case.settings), **case.config, "seed": case.seed, "device": "cpu"}
+    made = LinkPredictor(case.model, **said).fit(data.features, graph=data.edge_index)
+    found = study.run(
+        study.grid(case.model, seed=[case.seed], **dict(case.settings), **case.config), case.loader(folder)
+    )
+    again = links.score_pairs(found.model(found.rows[0]), data.features, data.graph, pairs).score.tolist()
+    assert typed == pytest.approx(plain, rel=1e-6)
+    assert made.decision_function(pairs).tolist() == pytest.approx(plain, rel=1e-6)
+    assert again == pytest.approx(plain, rel=1e-3, abs=1e-4)
 
 
 def test_the_cases_differ(expected):

@@ -89,7 +89,7 @@ def test_examples_run(file):
 
 @pytest.mark.parametrize("name", ["own_term.py", "own_algorithm.py", "own_model.py"])
 def test_own_parts_are_short(name):
-    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 45
+    assert len((ROOT / "examples" / name).read_text(encoding="utf-8").splitlines()) < 50
 
 
 @pytest.mark.long
@@ -105,8 +105,11 @@ def test_readme_code_runs(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md", "explore.md", "start.md", "models.md"]
-)
+    "page",
+    [
+        "extend.md", "errata.md", "explain.md", "links.md", "training.md", "studies.md", "explore.md", "start.md", "models.md",
+    ],
+)  # fmt: skip
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"

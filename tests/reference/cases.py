@@ -77,9 +77,11 @@ CASES = {
     "GRAFF-untied": (models.GRAFF, {**_SMALL, "tied": False}),
     "FairGNN": (models.FairGNN, {**_SMALL, "lambda1": 0.4, "lambda2": 0.8}),
     "SignedGNN": (models.SignedGNN, _SMALL),
+    "TrustGNN": (models.TrustGNN, {**_SMALL, "smoothness": 3.0, "threshold": 2.5}),
+    "TrustGNN-log": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.LOG, "threshold": 0.5}),
 }
 #: Models that look at the incidence matrix, and so refuse directed graphs.
-BY_EDGES = (models.ElasticGNN, models.PGNN, models.TWIRLS, models.SignedGNN)
+BY_EDGES = (models.ElasticGNN, models.PGNN, models.TWIRLS, models.SignedGNN, models.TrustGNN)
 
 
 @contextlib.contextmanager

@@ -259,6 +259,20 @@ def signedgnn(model, a, x):
     return linear(h, model.p_pos[1])
 
 
+def trustgnn(model, a, x):
+    """hᵢ ← (λ Σⱼ wᵢⱼ aᵢⱼ hⱼ + xᵢ) / (λ Σⱼ wᵢⱼ sᵢⱼ + 1), w from the features at length one."""
+    s, b = model.settings, incidence(a)
+    off, share = a - a.diagonal().diag(), shares(b)
+    unit = x / x.norm(dim=1, keepdim=True).clamp_min(1e-300)
+    apart = (unit[:, None] - unit).square().sum(-1)
+    w = 1 / (1 + apart / s["threshold"]) if s["penalty"].value == "log" else torch.relu(1 - apart / s["threshold"])
+    scale = 1 + s["smoothness"] * (w * share).sum(1, keepdim=True)
+    h = x = perceptron(x, model.p_pre)
+    for _ in range(s["depth"]):
+        h = (s["smoothness"] * (w * off) @ h + x) / scale
+    return h
+
+
 def fairgnn(model, a, x):
     """Y = γX + (1−γ)AH; u ← clip(u + βΔ softmax(H̄)); H ← Y − γ ∂_H⟨u, Δ softmax(H)⟩, the derivative taken by a Jacobian."""
     s, first = model.settings, x[:, model.settings["group"]] > 0
@@ -282,6 +296,6 @@ def fairgnn(model, a, x):
 REFERENCES = {
     "SGC": sgc, "PPNP": ppnp, "APPNP": appnp, "JKNet": jknet, "GPRGNN": gprgnn, "GCN": gcn, "GCNII": gcnii,
     "AirGNN": airgnn, "DAGNN": dagnn, "UGDGNN": ugdgnn, "MLP": mlp, "ElasticGNN": elasticgnn,
-    "PGNN": pgnn, "TWIRLS": twirls, "GNNLF": gnnlf, "GNNHF": gnnhf, "GRAFF": graff, "SignedGNN": signedgnn,
+    "PGNN": pgnn, "TWIRLS": twirls, "GNNLF": gnnlf, "GNNHF": gnnhf, "GRAFF": graff, "SignedGNN": signedgnn, "TrustGNN": trustgnn,
     "FairGNN": fairgnn,
 }  # fmt: skip

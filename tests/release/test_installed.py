@@ -5,10 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import unspool
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,11 +28,42 @@ def run(*words, cwd, code=0):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    place = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", place, ROOT, cwd=place)
-    (found,) = place.glob("unspool-*.whl")
+def built(tmp_path_factory):
+    """What would be uploaded: the sdist, and the wheel that is built from it."""
+    place = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", place, ROOT, cwd=place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    (found,) = built.glob("unspool-*.whl")
     return found
+
+
+def test_what_would_be_uploaded_passes_the_check_of_the_index(built):
+    files = sorted(built.iterdir())
+    assert [file.name for file in files] == [
+        f"unspool-{unspool.__version__}-py3-none-any.whl",
+        f"unspool-{unspool.__version__}.tar.gz",
+    ]
+    run(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built)
+
+
+def test_the_sdist_holds_what_a_packager_needs(built):
+    with tarfile.open(next(built.glob("*.tar.gz"))) as held:
+        names = {name.partition("/")[2] for name in held.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "src/unspool/explore/explorer.html"} <= names
+    assert not [
+        name
+        for name in names
+        if name.startswith(("out/", "docs/api/", "docs/gallery/", "carry/", "experiments/study.db"))
+    ]
+
+
+def test_the_version_is_the_same_everywhere():
+    assert f"version: {unspool.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"## [{unspool.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

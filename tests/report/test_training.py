@@ -89,7 +89,7 @@ def test_every_model_has_a_report(kind, tmp_path):
     signs = re.sub(r"[_()]", "", read_job(folder).first.card["objective"])
     assert re.sub(r"[()]", "", problem) == signs
     titles = [f.text() for f in tree.all("text")]
-    nonlinear = {"GCN", "GCNII", "AirGNN", "DAGNN", "MLP", "ElasticGNN", "PGNN", "TWIRLS", "SignedGNN", "FairGNN"}
+    nonlinear = {"GCN", "GCNII", "AirGNN", "DAGNN", "MLP", "ElasticGNN", "PGNN", "TWIRLS", "SignedGNN", "TrustGNN", "FairGNN"}
     exact = kind.__name__ not in nonlinear
     assert ("frequency response" in titles) == exact
     assert ("hop coefficients" in titles) == (exact and kind.__name__ != "PPNP")

@@ -20,7 +20,7 @@ def wrong_score(self, x, graph):
 
 right_score = us.nn.EdgeScore.forward
 elastic, condat_vu, p_layer = later_edges.elastic, later_edges.condat_vu, later_edges.p_layer
-twirls_layer, energy = later_edges.twirls_layer, later_filters.graff_energy
+twirls_layer, trust, energy = later_edges.twirls_layer, later_edges.trust, later_filters.graff_energy
 low_layer, high_layer, high_minimiser = later_filters.low_layer, later_filters.high_layer, later_filters.high_minimiser
 fair_slope, labels, correct = later_labels.fair_slope, later_labels.propagate_labels, later_labels.correct
 
@@ -31,6 +31,7 @@ BROKEN = {
     "ElasticGNN, Condat–Vũ": ("condat_vu", lambda gamma, beta, *rest: condat_vu(gamma / 2, beta / 8, *rest)),
     "p-Laplacian": ("p_layer", lambda b, h, x, p, *rest: p_layer(b, h, x, p + 0.1, *rest)),
     "TWIRLS": ("twirls_layer", lambda a, h, x, weight, share, rho: twirls_layer(a, h, x, weight, 0.9 * share, rho)),
+    "TrustGNN": ("trust", lambda features, scale: trust(features, 1.2 * scale)),
     "TWIRLS, majoriser": ("Log", lambda scale: us.Power(3.0)),
     "TWIRLS, descent": ("Jacobi", lambda step: us.Jacobi(step=2.5 * step)),
     "TWIRLS, influence": ("Log", lambda scale: us.Power(2.0)),

@@ -11,12 +11,24 @@ import torch
 
 from unspool.cli.data_options import DataOptions
 from unspool.cli.demo import check_drawing, check_writable
+from unspool.cli.link_predict import check_direction
 from unspool.cli.predict import check_fits, load_checked
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.datasets import Dataset
-from unspool.explain import Against, Explanation, Outputs, explain, find_node, plot
+from unspool.errors import UNSHOWN, InputError, mention
+from unspool.explain import (
+    Against,
+    Explanation,
+    Outputs,
+    PairExplanation,
+    explain,
+    explain_pair,
+    find_node,
+    plot,
+    plot_pair,
+)
 from unspool.models.pretrained import find_folder
 from unspool.train import TaskKind
 
@@ -31,6 +43,7 @@ def run(
     top: int,
     out: Path | None,
     as_json: bool,
+    other: str | None = None,
     changed_code: bool = False,
 ) -> None:
     """Load the model and its data, explain, print, draw."""
@@ -41,9 +54,12 @@ def run(
     held, notes = training_data(network.card, data, checkpoint)
     check_fits(network, held, checkpoint)
     notes += _units(network.card)
-    found = explained(network, held, node, target, against)
+    found = _explained(network, held, node, other, target, against)
     if out is not None:
-        plot(found, out, top=top)
+        if isinstance(found, Explanation):
+            plot(found, out, top=top)
+        else:
+            plot_pair(found, out, top=top)
     if as_json:
         facts = {"data": held.name, "notes": notes, "picture": None if out is None else str(out)}
         echo(json.dumps({**found.record(top), **facts}, ensure_ascii=False))
@@ -55,6 +71,36 @@ def run(
         echo(f"\npicture: {out}")
 
 
+def _explained(
+    model: Any, held: Dataset, node: str, other: str | None, target: str | None, against: str | None
+) -> Explanation | PairExplanation:
+    """A node, or for a model of links a pair; what does not belong to it is refused."""
+    if (model.card.get("task") or {}).get("kind") != "links":
+        if other is not None:
+            hint = f"train one with {mention('loss', 'links')}, or leave it out"
+            raise InputError("other", other, "a model that was trained on links, and this one was not", hint)
+        return explained(model, held, node, target, against)
+    if other is None:
+        hint = f"unspool predict with {mention('top', 10)} names some that are probable"
+        raise InputError("other", UNSHOWN, "the other node of the pair, as the model was trained on links", hint)
+    for name, said in (("target", target), ("against", against)):
+        if said is not None:
+            raise InputError(name, said, "nothing for a model of links, which has no classes", "leave it out")
+    check_direction(held)
+    x, graph = _for_weights(model, held)
+    ends = [find_node(one, held.nodes, held.names) for one in (node, other)]
+    if ends[0] == ends[1]:
+        raise InputError("other", other, f"another node than {mention('node')}", "a node is not linked with itself")
+    return explain_pair(model, x, graph, *ends)
+
+
+def _for_weights(model: Any, held: Dataset) -> tuple[Any, Any]:
+    """Features and graph in the type of the model's weights."""
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    same = held.features.dtype == like.dtype
+    return held.features if same else held.features.to(like.dtype), held.graph.to(like.dtype)
+
+
 def explained(model: Any, held: Dataset, node: str, target: str | None, against: str | None) -> Explanation:
     """Explain one node of a data set, with the names that card and data have."""
     kind = TaskKind((model.card.get("task") or {}).get("kind", "classes"))
@@ -62,14 +108,14 @@ def explained(model: Any, held: Dataset, node: str, target: str | None, against:
     named = classes or kind is TaskKind.MULTILABEL
     names = class_names(model.card, held, model.card["out_features"]) if named else None
     called = names if named else (model.card.get("data") or {}).get("targets")
-    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    x, graph = _for_weights(model, held)
     chosen, other = class_of("--target", target, called or None), class_of("--against", against, names)
     if isinstance(chosen, Against):
         raise ValueError("--target runner-up: the runner-up is what to compare with; give it as --against")
     return explain(
         model,
-        held.features if held.features.dtype == like.dtype else held.features.to(like.dtype),
-        held.graph.to(like.dtype),
+        x,
+        graph,
         find_node(node, held.nodes, held.names),
         target=chosen,
         against=other,

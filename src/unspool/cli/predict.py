@@ -1,4 +1,4 @@
-"""``unspool predict``: classes, probabilities or numbers for the nodes of a graph, as a table."""
+"""``unspool predict``: classes, probabilities or numbers for the nodes of a graph, or links between them, as a table."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from torch import Tensor, nn
 from unspool import datasets
 from unspool.cli.card import check_card
 from unspool.cli.data_options import DataOptions
+from unspool.cli.link_predict import LinkQuestion, check_direction
+from unspool.cli.link_predict import run as answer_links
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
+from unspool.errors import InputError
 from unspool.models.pretrained import CARD, load_with_card
 from unspool.train import TaskKind
 
@@ -31,16 +34,25 @@ def run(
     only: str,
     device: str,
     as_json: bool,
+    asked: LinkQuestion,
 ) -> None:
     """Load, predict, write."""
     check_table(out)
+    asked.check(only)
     models = _models(checkpoint, device, optional_model(model), changed_code)
     card = models[0].card
+    if _kind(card) is not TaskKind.LINKS:
+        asked.refuse(_kind(card).value, checkpoint)
     data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
+    if _kind(card) is TaskKind.LINKS:
+        check_direction(data)
     chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
         echo(f"note: {note}", err=True)
+    if _kind(card) is TaskKind.LINKS:
+        answer_links(models, data, asked, chosen, out, device, as_json)
+        return
     output = _output(models, data, device, card)
     columns = _columns(output, card)
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
@@ -92,7 +104,7 @@ def check_fits(model: Any, data: Any, checkpoint: Path) -> None:
 
 @torch.no_grad()
 def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
-    """Probabilities, numbers or embeddings, averaged over the models."""
+    """Probabilities or numbers, averaged over the models."""
     x, graph = data.features.to(device), data.graph.to(device)
     kind = _kind(card)
     total: Any = 0.0
@@ -108,8 +120,6 @@ def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) 
         output = kind.answer(output)
         if "scale" in own:
             output = output * torch.tensor(own["scale"]) + torch.tensor(own["centre"])
-        elif kind is TaskKind.LINKS and len(models) > 1:
-            raise ValueError("embeddings of different seeds cannot be averaged; give one seed")
         total = total + output
     return total / len(models)
 
@@ -138,15 +148,15 @@ def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
         names = known.get("targets") or []
         names = names if len(names) == values.shape[1] else [str(c) for c in range(values.shape[1])]
         return {f"predicted_{name}": values[:, c] for c, name in enumerate(names)}
-    if kind is TaskKind.RANKING:
-        return {"rank": (-values[:, 0]).argsort().argsort() + 1, "score": values[:, 0]}
-    return {f"h{c}": values[:, c] for c in range(values.shape[1])}
+    return {"rank": (-values[:, 0]).argsort().argsort() + 1, "score": values[:, 0]}
 
 
 def _chosen(data: Any, only: str, models: list[Any], checkpoint: Path) -> Tensor:
     if only == "unlabelled":
         chosen = torch.nonzero(data.strata < 0).flatten()
         what = "without a label"
+    elif only == "test" and _kind(models[0].card) is TaskKind.LINKS:
+        raise InputError("only", only, "all or unlabelled: a model of links was tested on pairs, not on nodes")
     elif only == "test":
         chosen = _test_nodes(data, models, checkpoint)
         what = "in a test set"

@@ -30,7 +30,7 @@ from unspool.parallel import Event, run_workers, worker_count
 from unspool.report import machine
 from unspool.reproduce import presets
 from unspool.theory.printed_tables import printed_accuracy
-from unspool.train import Ending, Epoch, LowerLevel, Monitor, TrainConfig, Trial, TrialLoader
+from unspool.train import Ending, Epoch, LowerLevel, Monitor, TaskKind, TrainConfig, Trial, TrialLoader
 from unspool.train.loss import SHARES
 from unspool.train.run_folder import SNAPSHOT, RunFolder
 from unspool.train.threads import SMALL, threads_for, use_threads
@@ -261,9 +261,22 @@ def _summary(job: Job, scores: list[float], seconds: float, console: Console) ->
     digits = 2 if share else 4
     around = "" if spread is None else f" ± {spread:.{digits}f}"
     console.print(f"\ntest {name} {mean:.{digits}f}{around} over {len(scores)} seed{'s'[: len(scores) > 1]}{paper}")
+    for line in _link_lines(job):
+        console.print(line)
     if job.objective:
         console.print(f"it minimises  {job.objective}")
     console.print(f"{seconds:.1f} s; models in {options.out}{'' if report is None else f', report: {report}'}")
+
+
+def _link_lines(job: Job) -> list[str]:
+    """What a job that looks for links says more."""
+    if job.loader.kind is not TaskKind.LINKS:
+        return []
+    from unspool.report.link_sections import LinkNumbers, comparison
+    from unspool.report.seeds import read_job
+
+    found = LinkNumbers.of(read_job(job.options.out))
+    return [] if found is None else comparison(found)
 
 
 def _report(job: Job, printed: Any) -> Path:

@@ -1,4 +1,4 @@
-"""scikit-learn's interface: node classifiers and regressors, a denoiser, and folds that respect a graph.
+"""scikit-learn's interface: node classifiers and regressors, link predictors, a denoiser, and folds that respect a graph.
 
 >>> from unspool import datasets, models
 >>> from unspool.estimator import NodeClassifier
@@ -24,7 +24,10 @@ if importlib.util.find_spec("sklearn") is None:
 from unspool.denoise import GCV, SURE, Criterion, HeldOut
 from unspool.estimator.classifier import NodeClassifier
 from unspool.estimator.denoiser import GraphDenoiser
+from unspool.estimator.link_predictor import LinkPredictor
 from unspool.estimator.regressor import NodeRegressor
 from unspool.estimator.split import NodeSplit
 
-__all__ = ["GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "NodeClassifier", "NodeRegressor", "NodeSplit"]
+__all__ = [
+    "GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "LinkPredictor", "NodeClassifier", "NodeRegressor", "NodeSplit",
+]  # fmt: skip

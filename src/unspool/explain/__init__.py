@@ -9,7 +9,9 @@ from unspool.explain.drawing import plot
 from unspool.explain.edges import EdgeWeights, edge_weights
 from unspool.explain.explaining import explain
 from unspool.explain.explanation import Explanation, Parts
-from unspool.explain.node import find_node
+from unspool.explain.node import find_node, find_nodes
+from unspool.explain.pair import PairExplanation, Side, explain_pair
+from unspool.explain.pair_drawing import plot_pair
 from unspool.explain.score import Against, Outputs, Score
 from unspool.explain.splitting import Method, Split
 
@@ -21,12 +23,17 @@ __all__ = [
     "Features",
     "Method",
     "Outputs",
+    "PairExplanation",
     "Parts",
     "Score",
+    "Side",
     "Split",
     "TermShare",
     "edge_weights",
     "explain",
+    "explain_pair",
     "find_node",
+    "find_nodes",
     "plot",
+    "plot_pair",
 ]

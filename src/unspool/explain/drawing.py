@@ -54,7 +54,7 @@ def plot(found: Explanation, path: str | os.PathLike[str] | None = None, *, top:
     _draw_parts(below[0], found)
     _draw_features(below[1], found, count)
     _draw_response(below[2], found)
-    figure.suptitle(_plain(_title(found)), fontsize=12)
+    figure.suptitle(plain_text(_title(found)), fontsize=12)
     if path is not None:
         write_figure(figure, Path(path))
     return figure
@@ -62,10 +62,10 @@ def plot(found: Explanation, path: str | os.PathLike[str] | None = None, *, top:
 
 def _title(found: Explanation) -> str:
     score = found.score
-    what = f"{found.model}, node {_short(found.name, 40)}: {score} = {score.value:.3g}"
+    what = f"{found.model}, node {short_name(found.name, 40)}: {score} = {score.value:.3g}"
     if score.probabilities is not None:
         sure = 100 * float(score.probabilities[score.predicted])
-        what += f"   (predicted {_short(score.names[score.predicted], 30)}, {sure:.0f} %)"
+        what += f"   (predicted {short_name(score.names[score.predicted], 30)}, {sure:.0f} %)"
     return what if found.split.method is Method.EXACT else f"{what}   first-order split"
 
 
@@ -76,32 +76,32 @@ def _draw_hops(axis: Any, found: Explanation) -> None:
     rows = hop_rows(found)
     names, values = [name for name, _ in rows], [value for _, value in rows]
     axis.axhline(0, color=GREY, linewidth=0.8)
-    axis.bar(range(len(rows)), values, color=[_sign(v) for v in values], width=0.7)
+    axis.bar(range(len(rows)), values, color=[sign_colour(v) for v in values], width=0.7)
     shown = range(0, len(rows), -(-len(rows) // 13))  # all of up to 13, every second of up to 26, ...
     axis.set_xticks(list(shown), [names[k] for k in shown])
     axis.set_xlim(-0.7, max(len(rows), 3) - 0.3)
     hops = found.split.by_hop is not None
-    _finish(axis, "contribution by hop" if hops else "contribution by distance", "hop k" if hops else "edges away")
+    finish(axis, "contribution by hop" if hops else "contribution by distance", "hop k" if hops else "edges away")
 
 
 def _draw_neighbours(axis: Any, found: Explanation, count: int) -> None:
     places = found.largest(count)
     if not places:
-        _say(axis, "neighbours", "no other node contributes")
+        say(axis, "neighbours", "no other node contributes")
         return
     labels: list[str] = []
     for p in places:
         far, kind = int(found.distance[p]), found.class_of(int(found.predicted[p]))
         away = "no way" if far < 0 else f"{far} edge{'' if far == 1 else 's'}"
-        detail = f"{away}, {_short(kind, 14)}" if kind else away
-        labels.append(f"{_short(found.name_of(int(found.split.nodes[p])), 20)} ({detail})")
+        detail = f"{away}, {short_name(kind, 14)}" if kind else away
+        labels.append(f"{short_name(found.name_of(int(found.split.nodes[p])), 20)} ({detail})")
     values = [float(found.split.total[p]) for p in places]
     rest = len(found.split.nodes) - 1 - len(places)
     # No bar: the sum of thousands of small ones would hide those that are shown.
     others = f"   ({rest} others together: {found.parts.neighbours - sum(values):.3g})" if rest > 0 else ""
-    _bars(axis, [f"{_short(found.name, 20)} (itself)", *labels], [found.parts.own, *values], emphasise=0)
+    draw_bars(axis, [f"{short_name(found.name, 20)} (itself)", *labels], [found.parts.own, *values], emphasise=0)
     kinds = ", predicted class" if found.score.kind is Outputs.CLASSES else ""
-    _finish(axis, f"contribution of nodes (distance{kinds})", f"contribution{others}")
+    finish(axis, f"contribution of nodes (distance{kinds})", f"contribution{others}")
 
 
 def _draw_change(axis: Any, found: Explanation) -> None:
@@ -111,7 +111,7 @@ def _draw_change(axis: Any, found: Explanation) -> None:
         before, after, words = change.before, change.after, ("before: its own features", "after: denoised")
         called, title = [channel_name(found, c) for c in range(before.numel())], "channels before and after"
     elif change.alone is None:
-        _say(axis, "before and after", "the width changes, and the network runs on no other graph")
+        say(axis, "before and after", "the width changes, and the network runs on no other graph")
         return
     else:
         before, after, words = change.alone, found.score.outputs, ("without its neighbours", "with them")
@@ -124,12 +124,12 @@ def _draw_change(axis: Any, found: Explanation) -> None:
     axis.axvline(0, color=GREY, linewidth=0.8)
     axis.barh((y - 0.19).tolist(), before[kept].tolist(), height=0.36, color=PALE, label=words[0])
     axis.barh((y + 0.19).tolist(), after[kept].tolist(), height=0.36, color=GREEN, label=words[1])
-    axis.set_yticks(y.tolist(), [_plain(_short(called[c], 18)) for c in kept])
+    axis.set_yticks(y.tolist(), [plain_text(short_name(called[c], 18)) for c in kept])
     axis.set_ylim(max(len(kept), 3) - 0.4, -0.6)
     axis.use_sticky_edges = False
     axis.margins(x=0.05)
     some = f", the {len(kept)} of {before.numel()} that moved most" if before.numel() > len(kept) else ""
-    _finish(axis, f"{title}{some}", "value", legend=True)
+    finish(axis, f"{title}{some}", "value", legend=True)
 
 
 def _draw_parts(axis: Any, found: Explanation) -> None:
@@ -145,7 +145,7 @@ def _draw_parts(axis: Any, found: Explanation) -> None:
     rows = part_rows(found)
     begin, labels = 0.0, [short[name] for name, _ in rows]
     for y, (_, value) in enumerate(rows):
-        axis.barh(y, value, left=begin, height=0.62, color=_sign(value))
+        axis.barh(y, value, left=begin, height=0.62, color=sign_colour(value))
         begin += value
         axis.plot([begin, begin], [y - 0.31, y + 1.31], color=GREY, linewidth=0.8)
     axis.barh(len(rows), found.score.value, height=0.62, color=GREY)
@@ -154,29 +154,27 @@ def _draw_parts(axis: Any, found: Explanation) -> None:
     axis.set_ylim(len(rows) + 0.6, -0.6)
     axis.use_sticky_edges = False
     axis.margins(x=0.05)
-    _finish(axis, "where the score comes from", "running sum")
+    finish(axis, "where the score comes from", "running sum")
 
 
 def _draw_features(axis: Any, found: Explanation, count: int) -> None:
     features = found.features
     if features is None or not features.columns.numel():
         reason = "the node has no features" if features is not None else "the encoder looks at more than this node"
-        _say(axis, "its own features", reason)
+        say(axis, "its own features", reason)
         return
     chosen = features.largest(count)
     names = features.names
     plain = all(names[p] == str(int(features.columns[p])) for p in chosen)
-    labels = [f"feature {names[p]}" if plain else _short(names[p], 26) for p in chosen]
-    _bars(axis, labels, [float(features.shares[p]) for p in chosen])
-    _finish(axis, f"its own features, {len(chosen)} of {features.columns.numel()}", "contribution")
+    labels = [f"feature {names[p]}" if plain else short_name(names[p], 26) for p in chosen]
+    draw_bars(axis, labels, [float(features.shares[p]) for p in chosen])
+    finish(axis, f"its own features, {len(chosen)} of {features.columns.numel()}", "contribution")
 
 
 def _draw_response(axis: Any, found: Explanation) -> None:
     h = found.response
     if h is None:
-        _say(
-            axis, "frequency response", "known only by measuring:\nunspool spectrum" if found.response_note else "none"
-        )
+        say(axis, "frequency response", "known only by measuring:\nunspool spectrum" if found.response_note else "none")
         return
     where = torch.linspace(0, 2, 201, dtype=torch.float64)
     value = h(where)
@@ -189,26 +187,29 @@ def _draw_response(axis: Any, found: Explanation) -> None:
         axis.fill_between(where, low, high, color=BLUE, alpha=0.18, linewidth=0, label="range over directions")
         axis.plot(where, gains.median(1).values, color=BLUE, linewidth=2, label="median")
     axis.set(xlim=(-0.03, 2.03), ylabel="response h(λ)" if value.ndim == 1 else "gain")
-    _finish(axis, "frequency response", "graph frequency λ", legend=value.ndim > 1)
+    finish(axis, "frequency response", "graph frequency λ", legend=value.ndim > 1)
 
 
 # -- around the panels -------------------------------------------------------------------------------------------------
 
 
-def _bars(axis: Any, labels: list[str], values: list[float], emphasise: int | None = None) -> None:
+def draw_bars(axis: Any, labels: list[str], values: list[float], emphasise: int | None = None) -> None:
+    """One bar below another, each with its label."""
     axis.axvline(0, color=GREY, linewidth=0.8)
-    drawn = axis.barh(range(len(values)), values, height=0.66, color=[_sign(v) for v in values])
+    drawn = axis.barh(range(len(values)), values, height=0.66, color=[sign_colour(v) for v in values])
     if emphasise is not None:
         drawn[emphasise].set(edgecolor="black", linewidth=1.0)
-    axis.set_yticks(range(len(values)), [_plain(label) for label in labels])
+    axis.set_yticks(range(len(values)), [plain_text(label) for label in labels])
     axis.set_ylim(max(len(values), 3) - 0.4, -0.6)
 
 
-def _sign(value: float) -> str:
+def sign_colour(value: float) -> str:
+    """Blue speaks for the score, orange against it."""
     return BLUE if value >= 0 else ORANGE
 
 
-def _finish(axis: Any, title: str, xlabel: str, legend: bool = False) -> None:
+def finish(axis: Any, title: str, xlabel: str, legend: bool = False) -> None:
+    """What every panel has."""
     axis.set_title(title, fontsize=10, loc="left")
     axis.set_xlabel(xlabel, fontsize=9)
     axis.tick_params(labelsize=8)
@@ -218,7 +219,7 @@ def _finish(axis: Any, title: str, xlabel: str, legend: bool = False) -> None:
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, fontsize=8, frameon=False)
 
 
-def _say(axis: Any, title: str, words: str) -> None:
+def say(axis: Any, title: str, words: str) -> None:
     """A panel that has nothing to draw says why."""
     axis.set_title(title, fontsize=10, loc="left")
     axis.text(0.5, 0.5, words, ha="center", va="center", fontsize=10, color=GREY, transform=axis.transAxes)
@@ -227,10 +228,11 @@ def _say(axis: Any, title: str, words: str) -> None:
         side.set_visible(False)
 
 
-def _short(text: str, most: int) -> str:
+def short_name(text: str, most: int) -> str:
+    """A name that fits: its beginning and its end."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Names are no formulas: a dollar sign is a dollar sign, and a line break none."""
     return " ".join(text.split()).replace("$", r"\$")

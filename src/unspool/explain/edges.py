@@ -12,7 +12,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import edge_list
 from unspool.graph.from_edge_index import graph_of
 from unspool.nn.flatten import Densify
-from unspool.objective import EdgePenalty
+from unspool.objective import Computed, EdgePenalty, EdgeSmoothness
 from unspool.ops import features_of
 from unspool.spectral.linear_form import evaluating, graph_for, propagation_of
 from unspool.unrolling import Unrolled
@@ -75,10 +75,12 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
     r"""Which edges a robust network has let go of, layer by layer.
 
     A network with :class:`~unspool.EdgePenalty` weighs the edge e by :math:`\Gamma_e = \rho'(\lVert (BH)_e\rVert^2)` at the H that a layer begins
-    with: attention that comes out of the objective. Edges whose ends differ much count little in it.
+    with: attention that comes out of the objective. Edges whose ends differ much count little in it. Weights that are computed from what is given
+    (:class:`~unspool.models.TrustGNN`, :class:`~unspool.models.SignedGNN`) are the same in all layers.
 
     Args:
-        model: a model such as :class:`~unspool.models.TWIRLS` or :class:`~unspool.models.PGNN`, or an unrolled network.
+        model: a model such as :class:`~unspool.models.TWIRLS`, :class:`~unspool.models.PGNN` or :class:`~unspool.models.TrustGNN`, or an unrolled
+            network.
         x: features of shape (nodes, features); dense or sparse.
         graph: a graph or an ``edge_index``.
 
@@ -98,24 +100,33 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
     """
     net = propagation_of(model)
     every = net.objective.terms if isinstance(net, Unrolled) else ()
-    terms = [term for term in every if isinstance(term, EdgePenalty)]
+    terms = [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
     if len(terms) != 1:
         name = type(model).__name__
         raise IncompatibleError(
-            f"{name} weighs its edges by no EdgePenalty, so it lets go of none; take TWIRLS or PGNN, or unroll such a term"
+            f"{name} weighs its edges by no EdgePenalty, so it lets go of none; take TWIRLS, PGNN or TrustGNN, or unroll such a term"
             if not terms
-            else f"{name} has {len(terms)} terms of the kind EdgePenalty: look at each, term.edge_weights(h, given)"
+            else f"{name} has {len(terms)} terms that weigh edges: look at each, term.edge_weights(h, given)"
         )
     x = features_of(x)
     where = graph_for(model, graph_of(graph, x.shape[-2], None, x.dtype))
     with evaluating(model):
         model(x, where)  # refuses what does not fit, in the model's own words
         z = Densify()(x) if net is model else model.p_pre(x)
-        problems = [net.problem(z, where, k) for k in range(1, net.depth + 1)]
+        problems = [net.problem(z, where, k, x if net.needs_features else None) for k in range(1, net.depth + 1)]
         state = net.algorithm.init(net.start.tensor(z), problems[0])
         rows: list[Tensor] = []
         for problem in problems:
             rows.append(terms[0].edge_weights(state[0], problem.given).to("cpu", torch.float64))
             state = net.algorithm.update(state, problem)
-    whole = float(terms[0].penalty.slope(torch.zeros((), dtype=torch.float64)))
-    return EdgeWeights(edge_list(where).cpu(), torch.stack(rows), whole, where.names)
+    return EdgeWeights(edge_list(where).cpu(), torch.stack(rows), _whole(terms[0]), where.names)
+
+
+def _computed(term: Any) -> bool:
+    return isinstance(term, EdgeSmoothness) and isinstance(term.edges, Computed)
+
+
+def _whole(term: Any) -> float:
+    """The weight of an edge whose ends agree."""
+    penalty = term.penalty if isinstance(term, EdgePenalty) else getattr(term.edges.module, "penalty", None)
+    return 1.0 if penalty is None else float(penalty.slope(torch.zeros((), dtype=torch.float64)))

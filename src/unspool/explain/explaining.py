@@ -13,7 +13,7 @@ from unspool.errors import IncompatibleError
 from unspool.explain.change import Change, feature_shares, term_shares
 from unspool.explain.explanation import Explanation
 from unspool.explain.node import cut_off, distances, find_node, row_of
-from unspool.explain.score import Against, Outputs, Score, affine_head, choose, predictions
+from unspool.explain.score import Against, Outputs, Readout, affine_head, choose, predictions
 from unspool.explain.splitting import Split, split_gradient, split_minimiser, split_polynomial
 from unspool.graph import Graph
 from unspool.graph.from_edge_index import graph_of
@@ -26,7 +26,7 @@ from unspool.unrolling import Implicit, ReadBack, Unrolled
 
 
 @dataclass(frozen=True, eq=False)
-class _Scene:
+class Scene:
     """A model's three parts on their data, in evaluation mode: z goes in, h comes out."""
 
     p_pre: Any
@@ -87,10 +87,10 @@ def explain(
         True
     """
     with evaluating(model), torch.no_grad():
-        scene = _run(model, x, graph)
+        scene = run_parts(model, x, graph)
         place = find_node(node, scene.graph.nodes, scene.graph.names)
         score = choose(scene.outputs[place], target, against, classes, outputs)
-        split = _split(model, scene, place, score)
+        split = split_score(model, scene, place, score)
         change = _change(model, scene, place)
         features = feature_shares(scene.p_pre, scene.x, place, scene.z, split.slope, feature_names)
         shares = term_shares(scene.propagation, scene.z, scene.h, scene.graph, place)
@@ -123,7 +123,8 @@ def explain(
 # -- inside ------------------------------------------------------------------------------------------------------------
 
 
-def _run(model: Any, x: Any, graph: Any) -> _Scene:
+def run_parts(model: Any, x: Any, graph: Any) -> Scene:
+    """Run a model part by part, and refuse one whose parts do not make up the whole."""
     propagation = propagation_of(model)
     bare = propagation is model
     _check_weights(model)
@@ -142,7 +143,7 @@ def _run(model: Any, x: Any, graph: Any) -> _Scene:
         raise IncompatibleError(
             f"{type(model).__name__} computes something else than p_pos(propagation(p_pre(x))), so its parts do not explain it"
         )
-    return _Scene(p_pre, propagation, p_pos, x, graph, z, h, outputs)
+    return Scene(p_pre, propagation, p_pos, x, graph, z, h, outputs)
 
 
 def _check_weights(model: Any) -> None:
@@ -151,7 +152,8 @@ def _check_weights(model: Any) -> None:
             raise ValueError(f"{name} is not finite: training has diverged; explain an earlier checkpoint")
 
 
-def _split(model: Any, scene: _Scene, node: int, score: Score) -> Split:
+def split_score(model: Any, scene: Scene, node: int, score: Readout) -> Split:
+    """Split what is read at a node, exactly where the network is linear there."""
     head = affine_head(scene.p_pos, scene.h.shape[1], score)
     found = _read(model, scene)
     reason = found.reason if isinstance(found, Neither) else ""
@@ -168,7 +170,7 @@ def _split(model: Any, scene: _Scene, node: int, score: Score) -> Split:
     return split_gradient(scene.z, scene.graph, node, scene.propagation, scene.p_pos, score, head, reason)
 
 
-def _read(model: Any, scene: _Scene) -> Hops | Minimiser | Neither:
+def _read(model: Any, scene: Scene) -> Hops | Minimiser | Neither:
     if isinstance(scene.propagation, Still):
         return Hops(torch.ones(1, dtype=torch.float64), Basis.POWERS, None)
     try:
@@ -177,7 +179,7 @@ def _read(model: Any, scene: _Scene) -> Hops | Minimiser | Neither:
         return Neither(str(problem))
 
 
-def _change(model: Any, scene: _Scene, node: int) -> Change:
+def _change(model: Any, scene: Scene, node: int) -> Change:
     alone = cut_off(scene.graph, node)
     alone = graph_for(model, alone)
     before, after = (t[node].detach().to("cpu", torch.float64) for t in (scene.z, scene.h))

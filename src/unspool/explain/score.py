@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,14 @@ from torch import Tensor, nn
 from unspool.errors import UNSHOWN, InputError
 from unspool.nn import Bias, Dropout, Linear
 from unspool.nn.flatten import Densify
+
+
+class Readout(Protocol):
+    """A number that is read from the outputs at a node, and linear in them: a score, or an inner product."""
+
+    def of(self, outputs: Tensor) -> Tensor:
+        """The number out of outputs of shape (..., classes)."""
+        ...
 
 
 class Against(Enum):
@@ -159,7 +167,7 @@ class Head:
     bias: float
 
 
-def affine_head(p_pos: Any, width: int, score: Score) -> Head | None:
+def affine_head(p_pos: Any, width: int, score: Readout) -> Head | None:
     """The functional behind a decoder of linear layers; None where the decoder is something else."""
     if not _is_affine(p_pos):
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.explain.score import Head, Score
+from unspool.explain.score import Head, Readout
 from unspool.graph import Graph
 from unspool.ops import Basis, Operator
 from unspool.ops.solve import shifted_solve
@@ -106,7 +106,7 @@ def split_minimiser(z: Tensor, graph: Graph, node: int, found: Minimiser, head: 
 
 
 def split_gradient(
-    z: Tensor, graph: Graph, node: int, propagation: Any, p_pos: Any, score: Score, head: Head | None, reason: str
+    z: Tensor, graph: Graph, node: int, propagation: Any, p_pos: Any, score: Readout, head: Head | None, reason: str
 ) -> Split:
     """Gradient × input by ordinary backpropagation: exact for linear networks (reason is empty), else to first order."""
     leaf = z.detach().clone().requires_grad_()

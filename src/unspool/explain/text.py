@@ -33,7 +33,7 @@ def describe(found: Explanation, top: int = 10) -> str:
 
 def _head(found: Explanation) -> list[str]:
     score, place = found.score, found.place
-    lines = [f"{found.model} at node {found.name}, which has {_count(found.degree, 'neighbour')}"]
+    lines = [f"{found.model} at node {found.name}, which has {counted(found.degree, 'neighbour')}"]
     if found.objective:
         lines.append(f"minimises  {found.objective}")
     chances = score.probabilities
@@ -43,8 +43,8 @@ def _head(found: Explanation) -> list[str]:
         best = score.predicted
         order = torch.argsort(chances, descending=True, stable=True).tolist()
         others = [c for c in order if c != best][:2]
-        rest = ", ".join(f"{score.names[c]} {_percent(chances[c])}" for c in others)
-        lines.append(f"predicted {score.names[best]} ({_percent(chances[best])}; next {rest})")
+        rest = ", ".join(f"{score.names[c]} {percent(chances[c])}" for c in others)
+        lines.append(f"predicted {score.names[best]} ({percent(chances[best])}; next {rest})")
     if found.labels is not None and int(found.labels[place]) >= 0:
         lines.append(f"true label {found.class_of(int(found.labels[place])) or int(found.labels[place])}")
     lines.append(f"explained: {score} = {_number(score.value, found)}")
@@ -75,7 +75,7 @@ def part_rows(found: Explanation) -> list[tuple[str, float]]:
 
 def _parts(found: Explanation) -> list[str]:
     rows, parts = part_rows(found), found.parts
-    lines = ["where it comes from", *_bars(rows, _decimals(found))]
+    lines = ["where it comes from", *bars(rows, _decimals(found))]
     if parts.fidelity is not None and parts.smoothness is not None:
         given, smoothed = _number(parts.fidelity, found), _number(parts.smoothness, found)
         lines.append(f"  fidelity {given}, smoothness (all that passed an edge) {smoothed}")
@@ -95,7 +95,7 @@ def _hops(found: Explanation) -> list[str]:
     hops = found.split.by_hop is not None
     title = "by hop" if hops else "by distance in edges"
     note = f" ({found.split.note})" if hops and found.split.note else ""
-    return [f"{title}{note}", *_bars(hop_rows(found), _decimals(found))]
+    return [f"{title}{note}", *bars(hop_rows(found), _decimals(found))]
 
 
 def _neighbours(found: Explanation, top: int) -> list[str]:
@@ -103,18 +103,18 @@ def _neighbours(found: Explanation, top: int) -> list[str]:
     others = len(found.split.nodes) - 1
     if not others:
         return ["no other node contributes: this node is isolated, or its network looks no further"]
-    names = [_cut(found.name_of(int(found.split.nodes[p]))) for p in places]
+    names = [cut(found.name_of(int(found.split.nodes[p]))) for p in places]
     width = max(10, *map(len, names))
-    kinds = max([9, *(len(_cut(name, 20)) for name in found.score.names)]) if found.score.kind is Outputs.CLASSES else 0
+    kinds = max([9, *(len(cut(name, 20)) for name in found.score.names)]) if found.score.kind is Outputs.CLASSES else 0
     head = f"  {'node':<{width}}  edges  contribution"
     head += f"  {'predicted':<{kinds}}" if kinds else ""
     head += "  label" if found.labels is not None and kinds else ""
     lines = [f"largest contributions of other nodes ({len(places)} of {others})", head]
     for p, name in zip(places, names, strict=True):
-        line = f"  {name:<{width}}  {_edges(int(found.distance[p])):>5}  {_number(found.split.total[p], found):>12}"
-        line += f"  {_cut(found.class_of(int(found.predicted[p])), 20):<{kinds}}" if kinds else ""
+        line = f"  {name:<{width}}  {edges_away(int(found.distance[p])):>5}  {_number(found.split.total[p], found):>12}"
+        line += f"  {cut(found.class_of(int(found.predicted[p])), 20):<{kinds}}" if kinds else ""
         if found.labels is not None and kinds:
-            line += f"  {_cut(found.class_of(int(found.labels[p])), 20) or '?'}"
+            line += f"  {cut(found.class_of(int(found.labels[p])), 20) or '?'}"
         lines.append(line.rstrip())
     if others > len(places):
         rest = found.parts.neighbours - float(found.split.total[places].sum())
@@ -168,9 +168,9 @@ def _features(found: Explanation, top: int) -> list[str]:
     if features is None or not features.columns.numel():
         return []
     chosen = features.largest(top)
-    rows = [(_cut(features.names[p]), float(features.shares[p])) for p in chosen]
+    rows = [(cut(features.names[p]), float(features.shares[p])) for p in chosen]
     title = f"its own features behind that ({len(chosen)} of {features.columns.numel()} that are not zero)"
-    lines = [title, *_bars(rows, _decimals(found))]
+    lines = [title, *bars(rows, _decimals(found))]
     if abs(features.rest) > 1e-4 * max(1.0, abs(found.score.value)):
         lines.append(f"  and {_number(features.rest, found)} from the encoder's biases")
     return lines
@@ -213,7 +213,7 @@ def _steps(found: Explanation) -> str:
 # -- small things ------------------------------------------------------------------------------------------------------
 
 
-def _bars(rows: list[tuple[str, float]], decimals: int) -> list[str]:
+def bars(rows: list[tuple[str, float]], decimals: int) -> list[str]:
     """A number and a bar per row; bars of negative numbers are hatched."""
     width = max((len(name) for name, _ in rows), default=0)
     largest = max((abs(value) for _, value in rows), default=0.0)
@@ -236,7 +236,7 @@ def _number(value: Any, found: Explanation) -> str:
     return f"{float(value) + 0.0:.{_decimals(found)}f}"
 
 
-def _cut(name: str, most: int = 40) -> str:
+def cut(name: str, most: int = 40) -> str:
     """A name that fits into a table: its beginning and its end."""
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most - most // 2 - 1) :]}"
 
@@ -245,13 +245,16 @@ def _small(value: Any) -> str:
     return f"{round(float(value), 12) + 0.0:.3g}"
 
 
-def _edges(distance: int) -> str:
+def edges_away(distance: int) -> str:
+    """A distance, or that there is no way."""
     return "none" if distance < 0 else str(distance)
 
 
-def _percent(share: Any) -> str:
+def percent(share: Any) -> str:
+    """A share, in per cent."""
     return f"{100 * float(share):.1f} %"
 
 
-def _count(number: int, word: str) -> str:
+def counted(number: int, word: str) -> str:
+    """How many there are of what."""
     return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

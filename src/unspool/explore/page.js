@@ -109,9 +109,10 @@ function verdicts() {
   line(`Relative error: ${digits(e[0])} before, ${Number.isFinite(e.at(-1)) ? digits(e.at(-1)) : "not finite"} after ${state.depth} layers; lowest ${digits(e[best])} after ${best}.`, "");
 }
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const system = matchMedia("(prefers-color-scheme: dark)"), chosen = document.documentElement.dataset;
+const isDark = () => chosen.theme ? chosen.theme === "dark" : system.matches;
 function colour(v, most) {
-  const t = Math.max(-1, Math.min(1, v / most)), zero = dark.matches ? [58, 64, 74] : [238, 238, 234], end = t < 0 ? (dark.matches ? [92, 150, 240] : [33, 102, 172]) : (dark.matches ? [244, 120, 100] : [190, 45, 40]);
+  const dark = isDark(), t = Math.max(-1, Math.min(1, v / most)), zero = dark ? [58, 64, 74] : [238, 238, 234], end = t < 0 ? (dark ? [92, 150, 240] : [33, 102, 172]) : (dark ? [244, 120, 100] : [190, 45, 40]);
   return `rgb(${zero.map((c, i) => Math.round(c + (end[i] - c) * Math.abs(t))).join(",")})`;
 }
 
@@ -175,7 +176,12 @@ function chart(id, series, xname, { rug = [], low = -1e6, high = 1e6, from = nul
 }
 
 makeControls();
-dark.addEventListener("change", render);
+system.addEventListener("change", render);
+addEventListener("message", e => { // a page that shows this one in a frame hands its choice of colours on
+  if (!["light", "dark", "auto"].includes(e.data?.theme)) return;
+  if (e.data.theme === "auto") delete chosen.theme; else chosen.theme = e.data.theme;
+  render();
+});
 addEventListener("hashchange", () => { state = legal(Object.fromEntries(new URLSearchParams(location.hash.slice(1)))); render(); });
 state = legal(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
 render();

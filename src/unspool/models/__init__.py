@@ -29,6 +29,7 @@ from unspool.models.gnnhf import GNNHF as GNNHF
 from unspool.models.graff import GRAFF as GRAFF
 from unspool.models.fairgnn import FairGNN as FairGNN
 from unspool.models.signedgnn import SignedGNN as SignedGNN
+from unspool.models.trustgnn import TrustGNN as TrustGNN
 
 from unspool.models.channels import Channels as Channels
 from unspool.models.gcnii import IdentityMapping as IdentityMapping

@@ -173,7 +173,8 @@ class Model(_Parts, Declared, nn.Module):
         z = self.p_pre(x) if isinstance(x, Tensor) else self._encoded(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
             return self._checked(self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph)))
-        return self._checked(self.p_pos(self.propagation(z, graph)))
+        seen = {"features": x} if getattr(self.propagation, "needs_features", False) else {}
+        return self._checked(self.p_pos(self.propagation(z, graph, **seen)))
 
     def _encoded(self, x: SparseFeatures) -> Tensor:
         """The encoder on sparse features, which layers of torch do not take."""

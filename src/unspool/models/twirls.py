@@ -63,11 +63,12 @@ class TWIRLS(Model):
     def build(self) -> None:
         """Make the parts."""
         self.p_pre = Perceptron([self.in_features, self.hidden, self.out_features], self.dropout)
-        objective = Fidelity(1.0) + EdgePenalty(_penalty(self.penalty, self.threshold), self.smoothness)
+        objective = Fidelity(1.0) + EdgePenalty(robust_penalty(self.penalty, self.threshold), self.smoothness)
         self.propagation = unroll(objective, Jacobi(step=self.step), self.depth)
 
 
-def _penalty(kind: Robust, threshold: float) -> Penalty:
+def robust_penalty(kind: Robust, threshold: float) -> Penalty:
+    """ρ of a kind, with its threshold."""
     if kind is Robust.NORM:
         return Power(1.0, threshold)
     return Log(threshold) if kind is Robust.LOG else Capped(threshold)

@@ -4,9 +4,9 @@ All of them stack: ``torch.func.stack_module_state`` of many, one ``vmap``, and 
 """
 
 from unspool.nn.dropout import Dropout
-from unspool.nn.edges import EdgeScore
+from unspool.nn.edges import EdgeScore, EdgeTrust
 from unspool.nn.linear import Bias, Linear, Start
 from unspool.nn.perceptron import Perceptron
 from unspool.ops import SparseFeatures
 
-__all__ = ["Bias", "Dropout", "EdgeScore", "Linear", "Perceptron", "SparseFeatures", "Start"]
+__all__ = ["Bias", "Dropout", "EdgeScore", "EdgeTrust", "Linear", "Perceptron", "SparseFeatures", "Start"]

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from unspool.graph import Graph
+from unspool.objective.edge_penalty import Penalty
+from unspool.ops import SparseFeatures, features_of
+
+#: How many numbers are looked at together.
+_BLOCK = 1 << 22
+#: Squared distances that are known: they belong to a graph and to features, live as long as the graph, and keep neither alive.
+_KNOWN: weakref.WeakKeyDictionary[Graph, tuple[Any, int, Tensor]] = weakref.WeakKeyDictionary()
 
 
 class EdgeScore(nn.Module):
@@ -37,3 +48,76 @@ class EdgeScore(nn.Module):
         z = torch.tanh(self.layer(x))
         u, v = z[..., i, :], z[..., j, :]
         return torch.tanh(self.score(torch.cat([(u - v).abs(), u * v], dim=-1))).squeeze(-1)
+
+
+class EdgeTrust(nn.Module):
+    r"""How far an edge is to be believed, by what its two ends say: :math:`w_e = \rho'(\lVert \hat x_i - \hat x_j\rVert^2)`, rows at length one.
+
+    The weight that a robust penalty :math:`\rho` gives to the difference of the features *as they came*: 1 where they agree, less where they differ, and with
+    :class:`~unspool.Capped` none from its scale on. The squared distance of two rows of length one is 2 − 2 cos, so between bags of words
+    that share nothing it is 2. Nothing is learnt. The order is that of :func:`~unspool.graph.edge_list`, the rows of B.
+
+    Args:
+        penalty: ρ, such as ``us.Capped(2.0)``.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> words = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> us.nn.EdgeTrust(us.Capped(2.0))(words, us.graph.path(3))
+        tensor([1., 0.])
+    """
+
+    def __init__(self, penalty: Penalty) -> None:
+        super().__init__()
+        self.penalty = penalty
+
+    def forward(self, features: Any, graph: Graph) -> Tensor:
+        """The weights, shape (..., edges)."""
+        return self.penalty.slope(unit_distances(features_of(features), graph))
+
+
+def unit_distances(x: Tensor | SparseFeatures, graph: Graph) -> Tensor:
+    """Squared distances across edges, rows brought to length one; a row of zeros stays where it is.
+
+    Computed once for the same features and graph, since no training changes them.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> unit_distances(torch.tensor([[2.0, 0.0], [0.0, 3.0], [0.0, 1.0]]), us.graph.path(3))
+        tensor([2., 0.])
+    """
+    fixed = not torch.compiler.is_compiling() and not (isinstance(x, Tensor) and (x.requires_grad or x.is_inference()))
+    version = x._version if fixed and isinstance(x, Tensor) else 0
+    known = _KNOWN.get(graph) if fixed else None
+    if known is not None and known[0]() is x and known[1] == version:
+        return known[2]
+    found = _distances(x, graph)
+    if fixed:
+        _KNOWN[graph] = (weakref.ref(x), version, found)
+    return found
+
+
+def _distances(x: Tensor | SparseFeatures, graph: Graph) -> Tensor:
+    """‖x̂ᵢ‖² + ‖x̂ⱼ‖² − 2 cos, a few columns at a time, so that neither dense features nor their differences are ever whole in memory."""
+    i, j = graph.incidence().forward.col.long().view(-1, 2).unbind(1)
+    squares: Any = 0.0
+    product: Any = 0.0
+    for columns in _columns(x, _BLOCK // max(1, i.numel(), graph.nodes)):
+        squares = squares + columns.square().sum(-1)
+        product = product + (columns[..., i, :] * columns[..., j, :]).sum(-1)
+    there = (squares > 0).to(x.dtype)
+    length = torch.where(squares > 0, squares, 1.0).sqrt()
+    cosine = product / (length[..., i] * length[..., j])
+    return (there[..., i] + there[..., j] - 2 * cosine).clamp_min(0)
+
+
+def _columns(x: Tensor | SparseFeatures, width: int) -> Iterator[Tensor]:
+    count, width = int(x.shape[-1]), max(1, width)
+    for first in range(0, count, width):
+        last = min(first + width, count)
+        if isinstance(x, SparseFeatures):
+            pick = torch.zeros(count, last - first, dtype=x.dtype, device=x.device)
+            pick[first:last] = torch.eye(last - first, dtype=x.dtype, device=x.device)
+            yield x @ pick
+        else:
+            yield x[..., first:last]

@@ -2,7 +2,7 @@
 
 from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
 from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap
-from unspool.objective.computed import Computed
+from unspool.objective.computed import Computed, FeatureComputed
 from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
 from unspool.objective.filtered import FilteredFidelity, HigherSmoothness
 from unspool.objective.formula import leading
@@ -31,6 +31,7 @@ __all__ = [
     "EdgePenalty",
     "EdgeSmoothness",
     "EdgeSparse",
+    "FeatureComputed",
     "Fidelity",
     "FilteredFidelity",
     "Fixed",

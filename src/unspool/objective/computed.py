@@ -61,4 +61,30 @@ class Computed(Leaf):
         return f"Computed({type(self.module).__name__}, {self})"
 
 
-__all__ = ["Computed"]
+class FeatureComputed(Computed):
+    """A coefficient that a module computes from the features in front of the encoder, where :class:`Computed` sees what the encoder made of them.
+
+    What the data say by themselves cannot be trained away: an edge between two nodes that have nothing in common stays one. A
+    :class:`~unspool.models.Model` hands its features on by itself; a network alone is called as ``net(x, graph, features=...)``.
+
+    Args:
+        module: called as ``module(features, graph)``, with a tensor or sparse features.
+        name: how it is printed.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> trust = us.FeatureComputed(us.nn.EdgeTrust(us.Capped(2.0)), name="w(features)")
+        >>> net = us.unroll(us.Fidelity(1.0) + us.EdgeSmoothness(trust, 4.0), us.Jacobi(), depth=3)
+        >>> net(torch.eye(3), us.graph.path(3), features=torch.rand(3, 8)).shape
+        torch.Size([3, 3])
+        >>> net(torch.eye(3), us.graph.path(3))
+        Traceback (most recent call last):
+            ...
+        unspool.errors.IncompatibleError: w(features) is computed from features that the network was not given; call net(x, graph, features=...)
+    """
+
+    def __repr__(self) -> str:
+        return f"FeatureComputed({type(self.module).__name__}, {self})"
+
+
+__all__ = ["Computed", "FeatureComputed"]

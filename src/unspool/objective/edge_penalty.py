@@ -267,10 +267,6 @@ class FrozenEdges(EdgeSmoothness):
             )
         return 4 * given.graph.scale * self.steepest * channel.spectral_norm(given[self.weight])
 
-    def diagonal(self, h: Tensor, given: Given) -> Map:
-        """That of 2β Bᵀ diag(Γ) B."""
-        return (given.graph.squared_incidence.T @ self.edges[..., None]) * (2 * given[self.weight])
-
 
 def _check_scale(scale: float) -> None:
     if not 0 < scale < float("inf"):

@@ -174,6 +174,10 @@ class EdgeSmoothness(SmoothTerm):
                 "the weight of EdgeSmoothness is not a single number; weights of edges are its first argument"
             )
 
+    def edge_weights(self, h: Tensor, given: Given) -> Tensor:
+        """w, whatever h is; a penalty that forgives has a method of the same name, where it is not."""
+        return self._edge_weights(given)
+
     def _edge_weights(self, given: Given) -> Tensor:
         w = given[self.edges]
         count = given.graph.incidence().shape[0]
@@ -199,6 +203,11 @@ class EdgeSmoothness(SmoothTerm):
         return (
             4 * given.graph.scale * channel.spectral_norm(given[self.weight]) * self._edge_weights(given).abs().amax()
         )
+
+    def diagonal(self, h: Tensor, given: Given) -> Map:
+        """That of 2β Bᵀ diag(w) B; negative weights count by their size, so that every node's step stays one downhill."""
+        weights = (self._edge_weights(given) * given[self.weight]).abs()
+        return 2 * (given.graph.squared_incidence.T @ weights[..., None])
 
     def is_convex(self, given: Given) -> bool:
         """Whether all β wₑ are non-negative (sufficient)."""

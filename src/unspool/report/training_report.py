@@ -24,6 +24,7 @@ from unspool.report.card_tables import (
 )
 from unspool.report.curves import curves
 from unspool.report.figure import Figure, Panel
+from unspool.report.link_sections import link_lead, link_sections
 from unspool.report.page import Block, Code, Maths, Notes, Page, Paragraph, Section
 from unspool.report.score import Score, check_paper, headline
 from unspool.report.seeds import Job, read_job
@@ -106,6 +107,7 @@ def _page(
     name = job.first.part("data").get("name")
     title = str(job.first.card["model"]) + (f" on {name}" if name else "")
     sections = [
+        *link_sections(job),
         Section("The denoising problem", _problem(job)),
         Section("How it was trained", _training(job)),
         Section("Seeds", [seed_table(job, score)]),
@@ -114,7 +116,11 @@ def _page(
         Section("Data", _data(job, dataset)),
         Section("To repeat it", _repeat(job, command)),
     ]
-    lead: list[Block] = [*headline(job, score, paper), *(Paragraph([w], "warning") for w in job.warnings())]
+    lead: list[Block] = [
+        *headline(job, score, paper),
+        *link_lead(job),
+        *(Paragraph([w], "warning") for w in job.warnings()),
+    ]
     return Page(title, lead, sections, f"Written by unspool {unspool.__version__}.")
 
 

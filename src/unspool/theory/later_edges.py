@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unspool.algorithm import Jacobi, PrimalDual
 from unspool.graph import Graph, Normalisation, edge_list
-from unspool.models import PGNN, TWIRLS, ElasticGNN, Robust
+from unspool.models import PGNN, TWIRLS, ElasticGNN, Robust, TrustGNN
 from unspool.objective import (
     Capped,
     EdgePenalty,
@@ -27,7 +27,7 @@ from unspool.objective import (
     Smoothness,
 )
 from unspool.theory.certificate import Claim, Evidence, Verdict
-from unspool.theory.setting import Random, gap, gradient, graph, model, normal, number, steps, whole
+from unspool.theory.setting import Random, eye, gap, gradient, graph, model, normal, number, steps, whole
 from unspool.unrolling import unroll
 
 
@@ -166,6 +166,33 @@ def _twirls_steps(a: Tensor, x: Tensor, weight: float, share: float, rho: Penalt
     return lambda h: twirls_layer(a, h, x, weight, share, rho)
 
 
+def trust(features: Tensor, scale: float) -> Tensor:
+    """max(0, 1 − ‖x̂ᵢ − x̂ⱼ‖²/τ) for all pairs of rows, at length one."""
+    unit = features / features.norm(dim=1, keepdim=True)
+    return (1 - (unit[:, None] - unit).square().sum(-1) / scale).clamp_min(0)
+
+
+def _trust(random: Random) -> Evidence:
+    g, f, depth = graph(random), whole(random, 1, 4), whole(random, 1, 5)
+    x, weight = normal(random, g.nodes, f), number(random, 0.3, 3.0)
+    features = (normal(random, g.nodes, 6) > 0.5).double()  # words: many pairs share none
+    features[torch.arange(g.nodes), torch.arange(g.nodes) % 6] = 1.0
+    made = model(random, TrustGNN, 6, f, smoothness=weight, threshold=2.0, depth=depth).propagation
+    b, (i, j) = g.incidence().to_dense(), edge_list(g)
+    w = trust(features, 2.0)[i, j]
+    matrix = eye(g.to_dense()) + weight * b.T @ (w[:, None] * b)
+    layers = steps(lambda h: h - (matrix @ h - x) / matrix.diagonal()[:, None], x, depth)
+    deep = unroll(made.objective, Jacobi(), 400)(x, g, features=features)
+    shared = (features[i] * features[j]).sum(1) > 0
+    return Evidence(
+        max(
+            gap(made(x, g, features=features), layers),
+            gap(deep, torch.linalg.solve(matrix, x)),
+            float(w[~shared].max()) if bool((~shared).any()) else 0.0,
+        )
+    )
+
+
 def _majoriser(random: Random) -> Evidence:
     g, f = graph(random), whole(random, 1, 4)
     h = normal(random, g.nodes, f)
@@ -238,6 +265,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("ElasticGNN, Condat–Vũ", "its steps satisfy 1/γ − β‖B‖² ≥ L/2", Verdict.FAILS, _elastic_condat),
     Claim("p-Laplacian", "its layers are Jacobi steps on Σ‖(BH)ₑ‖ᵖ + μ‖H−X‖²", Verdict.HOLDS, _p_laplacian, model="PGNN"),
     Claim("TWIRLS", "its layers on an unnormalised A are Jacobi steps of size a on ‖H−X‖² + λΣρ(‖(BH)ₑ‖²)", Verdict.HOLDS, _twirls, model="TWIRLS"),
+    Claim("TrustGNN", "its layers are Jacobi steps that come to rest at (I + λBᵀWB)⁻¹X, where edges between features that share nothing weigh 0", Verdict.HOLDS, _trust, model="TrustGNN"),
     Claim("TWIRLS, majoriser", "the quadratic with Γ = ρ′ lies above the penalty and touches it at H", Verdict.HOLDS_WHEN, _majoriser),
     Claim("TWIRLS, descent", "no layer raises the objective", Verdict.HOLDS_WHEN, _descent),
     Claim("TWIRLS, influence", "the force of an edge stays bounded however far its ends lie apart", Verdict.HOLDS_WHEN, _redescends),

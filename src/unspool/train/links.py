@@ -22,11 +22,13 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
     """Make the task of finding the missing links of a dataset's graph.
 
     A share of the links is held back for validation and test; the network sees a graph without them, and without their
-    way back. Training pairs are the links that stay. Each part has as many pairs that are no link anywhere in the graph.
+    way back. Training pairs are the links that stay. Each part has as many pairs that are not links anywhere in the whole graph, drawn
+    uniformly and each once; those of validation and test stay the same in every epoch, those of training are drawn anew (see
+    :class:`~unspool.train.Link`).
 
     Args:
         data: anything with ``features``, ``edge_index`` and ``nodes``; edges count once, whichever way they run.
-        valid, test: shares of the links that are held back.
+        valid, test: shares of the links that are held back; a test share of 0 holds none back for a test.
         seed: which ones, and which pairs stand against them.
 
     Example:
@@ -38,7 +40,7 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
         True
     """
     for name, share in (("valid", valid), ("test", test)):
-        if not 0 < share < 1 or valid + test >= 1:
+        if not (0 < share < 1 or (name == "test" and share == 0)) or valid + test >= 1:
             raise ValueError(
                 f"{name}={share}: shares of the links lie between 0 and 1, and some must stay for training"
             )
@@ -51,8 +53,10 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
         )
     links, weight = _once(data.edge_index.cpu(), getattr(data, "edge_weight", None), data.nodes)
     counts = [round(valid * links.shape[0]), round(test * links.shape[0])]
-    if links.shape[0] - sum(counts) < 1 or min(counts) < 1:
-        raise ValueError(f"{links.shape[0]} links are too few to hold {valid:g} and {test:g} of them back")
+    if links.shape[0] - sum(counts) < 1 or counts[0] < 1 or (test > 0 and counts[1] < 1):
+        raise ValueError(
+            f"{links.shape[0]} links are too few to hold {valid:g} and {test:g} of them back; give a graph with more edges, or larger shares"
+        )
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(links.shape[0], generator=generator)
     held = {"valid": order[: counts[0]], "test": order[counts[0] : sum(counts)], "train": order[sum(counts) :]}
@@ -72,12 +76,17 @@ def link_task(data: Any, *, valid: float = 0.05, test: float = 0.1, seed: int = 
 
 
 def _once(edges: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
-    """Every link once, smaller end first, without loops."""
+    """Every link once, smaller end first, without loops; of two directions the larger weight counts, as in the whole graph."""
     low, high = edges.min(0).values, edges.max(0).values
     apart = low != high
-    code, place = np.unique((low * nodes + high)[apart].numpy(), return_index=True)
+    code, place = np.unique((low * nodes + high)[apart].numpy(), return_inverse=True)
     ends = torch.as_tensor(code)
-    kept = None if weight is None else weight.cpu()[apart][torch.as_tensor(place)]
+    kept = None
+    if weight is not None:
+        heavy = weight.cpu()[apart]
+        kept = torch.zeros(len(code), dtype=heavy.dtype).scatter_reduce(
+            0, torch.as_tensor(place).reshape(-1), heavy, "amax"
+        )
     return torch.stack([ends // nodes, ends % nodes], dim=1), kept
 
 

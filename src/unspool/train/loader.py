@@ -124,7 +124,8 @@ class TrialLoader:
     def fingerprint(self) -> str:
         """The name of what is learnt, and from what: data (with the weights of nodes), splits, loss, weights of classes."""
         if self.kind is TaskKind.LINKS:
-            return f"{self.data.hash[:16]}-{fingerprint('links')[:8]}"
+            # 2: of two directions of a link the larger weight counts, where it was that of the first.
+            return f"{self.data.hash[:16]}-{fingerprint('links 2')[:8]}"
         # At least two splits: one that stands alone and one that is drawn anew may begin with the same nodes. Of splits that came
         # with the data, all.
         many = max(2, len(self.data.recorded))

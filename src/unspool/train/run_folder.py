@@ -19,6 +19,7 @@ from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, re
 from unspool.settings import REQUIRED
 from unspool.train.class_weight import Balance
 from unspool.train.fitting import Run
+from unspool.train.link_evaluation import evaluate_links
 from unspool.train.loader import TrialLoader
 from unspool.train.record import Ending, Epoch
 from unspool.train.task_kind import TaskKind
@@ -133,6 +134,7 @@ def save_trained(
         key=trial.key(loader.fingerprint),
         data=_data(loader, trial),
         task=_task(loader, trial),
+        **_links(model, loader, trial),
         metrics={**asdict(run.best), "seed": trial.seed, **ending},
         **({} if facts is None else dict(facts)),
     )
@@ -168,6 +170,14 @@ def _task(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
     if loader.data.sample_weight is not None:
         found["sample_weight"] = True
     return found if scaling is None else {**found, "centre": scaling.centre.tolist(), "scale": scaling.scale.tolist()}
+
+
+def _links(model: nn.Module, loader: TrialLoader, trial: Trial) -> dict[str, Any]:
+    """What the card of a network that looks for links says more: how it was measured, ranks, and what is reached without it."""
+    if loader.kind is not TaskKind.LINKS:
+        return {}
+    task = loader.task(trial.seed, trial.normalise_rows)
+    return {"links": evaluate_links(model, task, trial.seed).to_plain()}
 
 
 def _history(run: Run) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -9,11 +11,22 @@ from unspool.algorithm import Algorithm, Exact
 from unspool.algorithm.exact import check_minimiser
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph
-from unspool.objective import Leaf, Objective
+from unspool.objective import FeatureComputed, Leaf, Objective
 from unspool.unrolling.adjoint import Adjoint, Stored
 
 
-def computed_value(module: nn.Module, leaf: Leaf, x: Tensor, graph: Graph) -> Tensor:
+def seen_by(leaf: Leaf, x: Tensor, features: Any) -> Any:
+    """What the module of a computed coefficient looks at: the input, or the features in front of the encoder."""
+    if not isinstance(leaf, FeatureComputed):
+        return x
+    if features is None:
+        raise IncompatibleError(
+            f"{leaf} is computed from features that the network was not given; call net(x, graph, features=...)"
+        )
+    return features
+
+
+def computed_value(module: nn.Module, leaf: Leaf, x: Any, graph: Graph) -> Tensor:
     """What the module of a computed coefficient makes of an input."""
     value = module(x, graph)
     if not isinstance(value, Tensor):

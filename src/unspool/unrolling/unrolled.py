@@ -16,7 +16,17 @@ from unspool.algorithm.fused import fused_step
 from unspool.algorithm.solvers import Effort
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input, check_output, ring
-from unspool.objective import Computed, Fidelity, Given, Objective, Ridge, Smoothness, Term, as_objective
+from unspool.objective import (
+    Computed,
+    FeatureComputed,
+    Fidelity,
+    Given,
+    Objective,
+    Ridge,
+    Smoothness,
+    Term,
+    as_objective,
+)
 from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
 from unspool.ops.polynomial import Basis, propagate
@@ -38,6 +48,7 @@ from unspool.unrolling.checks import (
     layers_of,
     names_of,
     refuse_stacked,
+    seen_by,
     with_between,
 )
 from unspool.unrolling.lower import LinearProblem, lower, lower_again
@@ -169,18 +180,23 @@ class Unrolled(nn.Module):
         }
         return {self._names[leaf]: layers_of(leaf, parameter) for leaf, parameter in raw.items()}
 
-    def computed_values(self, x: Tensor, graph: Graph) -> dict[Leaf, Tensor]:
+    @property
+    def needs_features(self) -> bool:
+        """Whether a coefficient is computed from features in front of the encoder, which ``forward`` must then be given."""
+        return any(isinstance(leaf, FeatureComputed) for leaf in self._names)
+
+    def computed_values(self, x: Tensor, graph: Graph, features: Any = None) -> dict[Leaf, Tensor]:
         """What the modules of computed coefficients make of an input."""
         # Trap: the network's own module, not the leaf's: functional_call and copies put others in its place.
         return {
-            leaf: computed_value(self.computed[name], leaf, x, graph)
+            leaf: computed_value(self.computed[name], leaf, seen_by(leaf, x, features), graph)
             for leaf, name in self._names.items()
             if name in self.computed
         }
 
-    def problem(self, x: Tensor, graph: Graph, layer: int) -> Problem:
+    def problem(self, x: Tensor, graph: Graph, layer: int, features: Any = None) -> Problem:
         """Layer k's denoising problem, with everything filled in."""
-        return self._filled(x, graph, layer, {**self.values(layer), **self.computed_values(x, graph)})
+        return self._filled(x, graph, layer, {**self.values(layer), **self.computed_values(x, graph, features)})
 
     def _filled(self, x: Tensor, graph: Graph, layer: int, values: dict[Leaf, Tensor]) -> Problem:
         plain = Problem(self.objective, Given(x, graph, values), layer, fused=self._fused)
@@ -189,14 +205,17 @@ class Unrolled(nn.Module):
         step = self.algorithm.step_size(plain)
         return Problem(self.objective, Given(x, graph, values, step), layer, fused=self._fused)
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        """H⁽ᴷ⁾ for signals X of shape (..., nodes, features); refused, on the CPU, where it grew beyond all numbers."""
+    def forward(self, x: Tensor, graph: Graph, features: Any = None) -> Tensor:
+        """H⁽ᴷ⁾ for signals X of shape (..., nodes, features); refused, on the CPU, where it grew beyond all numbers.
+
+        ``features``: what :class:`~unspool.FeatureComputed` coefficients look at; no other network takes any notice of them.
+        """
         check_input(x, graph)
         watched = not (torch.compiler.is_compiling() or x.is_inference())
         before = x._version if watched else 0
-        self._look_for_strangers(x, graph)
+        self._look_for_strangers(x, graph, features)
         output = check_output(
-            self._output(x, graph), None if isinstance(self.adjoint, Implicit | FixedPoint) else self.depth
+            self._output(x, graph, features), None if isinstance(self.adjoint, Implicit | FixedPoint) else self.depth
         )
         if watched and x._version != before:
             raise IncompatibleError(
@@ -205,29 +224,29 @@ class Unrolled(nn.Module):
             )
         return output
 
-    def _look_for_strangers(self, x: Tensor, graph: Graph) -> None:
+    def _look_for_strangers(self, x: Tensor, graph: Graph, features: Any) -> None:
         """Once, at the first call that can see them; networks that go to the minimiser look for themselves."""
         if not can_look() or isinstance(self.adjoint, Implicit) or self in _LOOKED:
             return
         if somebodys_own(self.algorithm, self.objective.terms):
-            values = {**self.values(1), **self.computed_values(x, graph)}
+            values = {**self.values(1), **self.computed_values(x, graph, features)}
             values = {leaf: raw.detach() for leaf, raw in values.items()}
             problem = self._filled(x.detach(), graph, 1, values)
             check_strangers(self.algorithm, problem, self.start.tensor(x).detach())
         _LOOKED.add(self)
 
-    def _output(self, x: Tensor, graph: Graph) -> Tensor:
+    def _output(self, x: Tensor, graph: Graph, features: Any) -> Tensor:
         if isinstance(self.adjoint, Polynomial):
             return self._run_polynomial(x, graph)
         start = self.start.tensor(x)
         if isinstance(self.adjoint, Implicit):
             who = "Exact" if isinstance(self.algorithm, Exact) else "Implicit"
-            return implicit_minimiser(self.problem(x, graph, 1), start, self.adjoint, who)
+            return implicit_minimiser(self.problem(x, graph, 1, features), start, self.adjoint, who)
         if isinstance(self.adjoint, FixedPoint):
             effort = Effort.of(self.adjoint.tolerance, self.adjoint.limit, x.dtype)
-            return fixed_point(self.algorithm, self.problem(x, graph, 1), start, effort)
+            return fixed_point(self.algorithm, self.problem(x, graph, 1, features), start, effort)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
-        computed = self.computed_values(x, graph)
+        computed = self.computed_values(x, graph, features)
         values = [{**self.values(k), **computed} for k in range(1, self.depth + 1)]
         state = initial_state(self.algorithm, start, self._filled(x, graph, 1, values[0]))
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():

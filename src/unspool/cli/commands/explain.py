@@ -14,6 +14,7 @@ from unspool.cli.number_types import Whole
 @click.command()
 @click.argument("checkpoint", type=PLACE, metavar="FOLDER")
 @click.option("--node", required=True, help="The node: its name, or its number from 0.")
+@click.option("--other", help="Links: the other node of the pair.")
 @data_options
 @model_option
 @changed_code_option
@@ -23,11 +24,11 @@ from unspool.cli.number_types import Whole
 @click.option("--out", type=FILE, help="Draw a picture: .png, .svg or .pdf.")
 @json_option
 def explain(checkpoint: Path, **options: Any) -> None:
-    """Explain the prediction of a node: which hops, which neighbours, what the denoiser changed.
+    """Explain the prediction of a node, or of a link: which hops, which neighbours, what the denoiser changed.
 
     Exact for models whose propagation is linear: contributions of hops and nodes sum to the score. The others are split
-    to first order, and what that leaves unexplained is printed. FOLDER holds one trained model. Without --edges or --dataset, the
-    data that it was trained on are used.
+    to first order, and what that leaves unexplained is printed. A model of links explains a pair, --node and --other.
+    FOLDER holds one trained model. Without --edges or --dataset, the data that it was trained on are used.
 
     Example: unspool explain out/train/seed0 --node 1708 --against runner-up --out out/why.png
     """

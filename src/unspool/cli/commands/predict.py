@@ -16,6 +16,7 @@ from unspool.cli.commands.options import (
     json_option,
     model_option,
 )
+from unspool.cli.number_types import Whole
 
 
 @click.command()
@@ -27,6 +28,11 @@ from unspool.cli.commands.options import (
 @click.option(
     "--only", type=click.Choice(["all", "unlabelled", "test"]), default="all", show_default=True, help="Which nodes."
 )
+@click.option(
+    "--pairs", type=PLACE, help="Links: score the pairs of this table, two columns of nodes (.csv, .tsv, .parquet)."
+)
+@click.option("--top", type=Whole(1), help="Links: the most probable new links of each node; 10 when nothing is said.")
+@click.option("--nodes", metavar="NAMES", help="Links: recommend for these nodes only, with commas between.")
 @device_option
 @json_option
 def predict(
@@ -35,20 +41,25 @@ def predict(
     changed_code: bool,
     out: Path,
     only: str,
+    pairs: Path | None,
+    top: int | None,
+    nodes: str | None,
     device: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Predict the classes (or numbers) of nodes with a trained model.
+    """Predict the classes (or numbers) of nodes, or links between them, with a trained model.
 
     FOLDER is what `unspool train` or `us.save` wrote: one seed, or all of them, whose probabilities are averaged. Without
     --edges or --dataset, the data that it was trained on are used. Writes one row per node with its prediction and the
-    probability of each class.
+    probability of each class. A model of links (train --loss links) scores --pairs, or recommends new links for every node.
 
     Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
     """
     from unspool.cli.data_options import DataOptions
+    from unspool.cli.link_predict import LinkQuestion
     from unspool.cli.predict import run
     from unspool.device import device_for
 
-    run(checkpoint, DataOptions.taken_from(options), model, changed_code, out, only, device_for(device), as_json)
+    data, asked = DataOptions.taken_from(options), LinkQuestion(pairs, top, nodes)
+    run(checkpoint, data, model, changed_code, out, only, device_for(device), as_json, asked)
