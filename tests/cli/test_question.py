@@ -24,8 +24,8 @@ NODES, SIZES = 60, ("low", "mid", "high")
 #: What is typed for each kind, and what training writes into the card.
 ASKED = {
     TaskKind.MULTILABEL: ["--label-column", "sport", "--label-column", "music", "--class-weight", "balanced"],
-    TaskKind.ORDINAL: ["--label-column", "size", "--class-order", "low, mid,high", "--weight-column", "counted"],
-    TaskKind.COUNTS: ["--target-column", "visits", "--loss", "counts", "--weight-column", "counted"],
+    TaskKind.ORDINAL: ["--label-column", "size", "--class-order", "low, mid,high", "--sample-weight-column", "counted"],
+    TaskKind.COUNTS: ["--target-column", "visits", "--loss", "counts", "--sample-weight-column", "counted"],
     TaskKind.BINARY: ["--label-column", "vip", "--loss", "binary", "--class-weight", "no=1", "--class-weight", "yes=3"],
 }
 
@@ -112,7 +112,7 @@ def test_cards_say_what_was_asked_and_stand_every_check(trained, kind):
     assert card["task"]["score"] == kind.loss().score_name
     said = {TaskKind.MULTILABEL: "balanced", TaskKind.BINARY: {"no": 1.0, "yes": 3.0}}
     assert card["task"].get("class_weight") == said.get(kind)
-    assert card["task"].get("sample_weight") == (True if "--weight-column" in ASKED[kind] else None)
+    assert card["task"].get("sample_weight") == (True if "--sample-weight-column" in ASKED[kind] else None)
     again = DataOptions.from_record(card["data"]["source"])
     assert again.record() == card["data"]["source"]
     assert again.load().hash == card["data"]["hash"]
@@ -203,7 +203,7 @@ def test_weights_are_said_aloud(folder, tmp_path):
         "SGC",
         *own(folder),
         *ASKED[TaskKind.BINARY],
-        "--weight-column",
+        "--sample-weight-column",
         "counted",
         "--epochs",
         2,
@@ -217,7 +217,7 @@ def test_resuming_with_other_weights_is_refused(folder, tmp_path):
     common = ["train", "SGC", *own(folder), "--label-column", "size", "--epochs", 2, "--no-report", "--out", tmp_path]
     run(*common)
     run(*common, "--resume")
-    for more in (["--class-weight", "balanced"], ["--weight-column", "counted"]):
+    for more in (["--class-weight", "balanced"], ["--sample-weight-column", "counted"]):
         assert isinstance(refused(*common, "--resume", *more), IncompatibleError)
 
 
@@ -243,8 +243,8 @@ def test_names_with_an_equals_sign_have_weights():
         (["--label-column", "size", "--class-weight", "low=1"], "class_weight"),
         (["--label-column", "size", "--loss", "multilabel"], "label_columns"),
         (["--target-column", "visits", "--class-weight", "balanced"], "class_weight"),
-        (["--target-column", "visits", "--loss", "ranking", "--weight-column", "counted"], "sample_weight"),
-        (["--weight-column", "counted"], "weight_column"),
+        (["--target-column", "visits", "--loss", "ranking", "--sample-weight-column", "counted"], "sample_weight"),
+        (["--sample-weight-column", "counted"], "sample_weight_column"),
     ],
 )
 def test_what_cannot_be_asked_is_named(folder, tmp_path, more, culprit):
@@ -252,12 +252,12 @@ def test_what_cannot_be_asked_is_named(folder, tmp_path, more, culprit):
     found = refused("train", "SGC", *shown, *more, "--epochs", 2, "--out", tmp_path / "out")
     assert isinstance(found, InputError)
     assert found.argument == culprit
-    option = {"sample_weight": "--weight-column", "label_columns": "--label-column"}.get(culprit, culprit)
+    option = {"sample_weight": "--sample-weight-column", "label_columns": "--label-column"}.get(culprit, culprit)
     assert option.replace("_", "-") in sentence(found)
 
 
 def test_what_belongs_to_own_files_is_refused_without_them(tmp_path):
-    for more in (["--weight-column", "w"], ["--class-order", "a,b"], ["--label-column", "a", "--label-column", "b"]):
+    for more in (["--sample-weight-column", "w"], ["--class-order", "a,b"], ["--label-column", "a", "--label-column", "b"]):
         assert more[0] in sentence(refused("train", "SGC", *more, "--epochs", 2, "--out", tmp_path / "out"))
 
 

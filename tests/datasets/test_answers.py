@@ -42,7 +42,7 @@ def test_several_labels_are_read_cell_by_cell(read):
 
 
 def test_weights_are_read_beside_the_labels(read):
-    data = read(target_columns=["visits"], weight_column="counted")
+    data = read(target_columns=["visits"], sample_weight_column="counted")
     np.testing.assert_array_equal(data.sample_weight.numpy(), [1, 2, 0.5, 0, np.nan, 1, 3, 1])
     assert read(target_columns=["visits"]).hash != data.hash
     part = data.largest_component()
@@ -54,7 +54,7 @@ def test_weights_and_answers_are_not_features(read, tmp_path):
     rows = ["id,a,visits,counted", *(f"{i},{i},{i},{1 + i}" for i in range(8))]
     (tmp_path / "n.csv").write_text("\n".join(rows) + "\n")
     data = datasets.from_files(
-        tmp_path / "e.csv", tmp_path / "n.csv", target_columns=["visits"], weight_column="counted"
+        tmp_path / "e.csv", tmp_path / "n.csv", target_columns=["visits"], sample_weight_column="counted"
     )
     assert data.feature_names == ("a",)
 
@@ -64,7 +64,7 @@ def test_a_file_of_labels_has_its_weights_beside_them(read, tmp_path):
     rows = ["id,size,w", *(f"{i},{('low', 'high')[i % 2]},{1 + i}" for i in reversed(range(8)))]
     (tmp_path / "y.csv").write_text("\n".join(rows) + "\n")
     data = datasets.from_files(
-        tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "y.csv", feature_columns=["a"], weight_column="w"
+        tmp_path / "e.csv", tmp_path / "n.csv", tmp_path / "y.csv", feature_columns=["a"], sample_weight_column="w"
     )
     assert data.sample_weight.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert data.labels.tolist() == [1, 0] * 4
@@ -92,7 +92,7 @@ ARGUMENTS = {
     "one twice": ({"label_columns": ["sport", "sport"]}, "label_columns"),
     "labels and numbers": ({"label_columns": ["sport", "music"], "target_columns": ["visits"]}, "label_columns"),
     "a class and labels": ({"label_column": "size", "label_columns": ["sport", "music"]}, "label_column"),
-    "weights of nothing": ({"weight_column": "counted"}, "weight_column"),
+    "weights of nothing": ({"sample_weight_column": "counted"}, "sample_weight_column"),
     "an order of numbers": ({"target_columns": ["visits"], "class_order": ["low", "mid"]}, "class_order"),
     "an order of others": ({"label_column": "size", "class_order": ["low", "mid"]}, "class_order"),
 }
@@ -109,9 +109,9 @@ def test_what_does_not_go_together(read, case):
 CELLS = {
     "a share": ({"label_columns": ["sport", "music"]}, "0,1,0.5,0,low,3,1", "n.csv, line 2, column 'sport'", "'0.5'"),
     "minus one": ({"label_columns": ["sport", "music"]}, "0,1,1,-1,low,3,1", "n.csv, line 2, column 'music'", "'-1'"),
-    "negative": ({"label_column": "size", "weight_column": "counted"}, "0,1,1,1,low,3,-1", "n.csv, line 2, column 'counted'", "'-1'"),
-    "a word": ({"label_column": "size", "weight_column": "counted"}, "0,1,1,1,low,3,much", "n.csv, line 2, column 'counted'", "'much'"),
-    "infinite": ({"label_column": "size", "weight_column": "counted"}, "0,1,1,1,low,3,inf", "n.csv, line 2, column 'counted'", "'inf'"),
+    "negative": ({"label_column": "size", "sample_weight_column": "counted"}, "0,1,1,1,low,3,-1", "n.csv, line 2, column 'counted'", "'-1'"),
+    "a word": ({"label_column": "size", "sample_weight_column": "counted"}, "0,1,1,1,low,3,much", "n.csv, line 2, column 'counted'", "'much'"),
+    "infinite": ({"label_column": "size", "sample_weight_column": "counted"}, "0,1,1,1,low,3,inf", "n.csv, line 2, column 'counted'", "'inf'"),
 }  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def test_cells_that_are_neither(read, case):
 
 def test_a_column_that_is_not_there(read):
     with pytest.raises(ValueError, match="nothere"):
-        read(label_column="size", weight_column="nothere")
+        read(label_column="size", sample_weight_column="nothere")
 
 
 def test_labels_and_targets_are_one_answer_too_many():

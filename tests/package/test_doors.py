@@ -128,7 +128,7 @@ class Case:
     def columns(self):
         """What is read from the tables."""
         split = {} if self.drawn or self.kind is TaskKind.LINKS else {"split_column": "part"}
-        weight = {"weight_column": "counted"} if self.weighed else {}
+        weight = {"sample_weight_column": "counted"} if self.weighed else {}
         return {"feature_columns": ["a", "b", "c"], **COLUMNS[self.kind], **split, **weight}
 
     def typed(self, folder):

@@ -39,7 +39,7 @@ def weight_lines(loader: Any) -> list[str]:
     if loader.data.sample_weight is not None:
         source = {} if loader.source is None else loader.source
         told.append(
-            f"nodes by the column {source['weight_column']}" if "weight_column" in source else "nodes by their own"
+            f"nodes by the column {source['sample_weight_column']}" if "sample_weight_column" in source else "nodes by their own"
         )
     if isinstance(rule, tuple):
         told += [f"class {name} by {weight:g}" for name, weight in zip(loader.data.classes, rule, strict=True)]

@@ -34,7 +34,7 @@ class DataOptions:
     directed: bool | None = None
     label_columns: tuple[str, ...] = ()
     class_order: tuple[str, ...] = ()
-    weight_column: str | None = None
+    sample_weight_column: str | None = None
     class_weight: tuple[str, ...] = ()
 
     @staticmethod
@@ -87,7 +87,7 @@ class DataOptions:
             "header",
             "label_columns",
             "class_order",
-            "weight_column",
+            "sample_weight_column",
         )
         for name in files:
             if getattr(self, name) not in (None, ()):
@@ -103,7 +103,7 @@ class DataOptions:
                 self.edges, self.features, self.labels, id_column=self.id_column, feature_columns=columns,
                 label_column=self.label_column, split_column=self.split_column, directed=self.directed, header=self.header,
                 target_columns=list(self.target_columns) if self.target_columns else None, split=split,
-                label_columns=list(self.label_columns) if self.label_columns else None, weight_column=self.weight_column,
+                label_columns=list(self.label_columns) if self.label_columns else None, sample_weight_column=self.sample_weight_column,
                 class_order=list(self.class_order) if self.class_order else None,
             )  # fmt: skip
 

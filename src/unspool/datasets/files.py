@@ -33,7 +33,7 @@ def from_files(
     split_column: str | None = None,
     target_columns: Sequence[str] | None = None,
     label_columns: Sequence[str] | None = None,
-    weight_column: str | None = None,
+    sample_weight_column: str | None = None,
     class_order: Sequence[str] | None = None,
     directed: bool | None = None,
     header: bool | None = None,
@@ -62,7 +62,7 @@ def from_files(
             cell is unknown.
         label_columns: two or more columns of labels that a node may have at the same time, each 1 or 0 (yes or no, true or false), in
             ``labels`` or else in ``features``; an empty cell is unknown.
-        weight_column: a column beside the labels that says how much each node counts in training.
+        sample_weight_column: a column beside the labels that says how much each node counts in training.
         class_order: the classes from the lowest to the highest, where they have an order to be learnt.
         directed: which way edges run, as in :func:`~unspool.datasets.from_tensors`; GraphML that calls itself undirected is.
         header: whether the first line of features and labels names their columns; seen from the line when omitted, and asked
@@ -85,7 +85,7 @@ def from_files(
         unspool.errors.DataError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
     """
     columns = Columns(
-        id_column, feature_columns, label_column, split_column, target_columns, header, label_columns, weight_column
+        id_column, feature_columns, label_column, split_column, target_columns, header, label_columns, sample_weight_column
     )
     _check_answers(columns, labels)
     held = read_edges(Path(edges), edge_columns)
@@ -98,7 +98,7 @@ def from_files(
 
 def _check_answers(columns: Columns, labels: Place | None) -> None:
     """Refuse columns beside an answer that is not there, and several answers."""
-    for argument, value in (("split_column", columns.split), ("weight_column", columns.weight)):
+    for argument, value in (("split_column", columns.split), ("sample_weight_column", columns.weight)):
         if value is not None and labels is None and not (columns.label or columns.targets or columns.labels):
             raise InputError(
                 argument,
@@ -237,7 +237,7 @@ def _find_labels(
     if columns.label is None:
         return None
     if x is None and columns.weight is not None:
-        raise InputError("weight_column", columns.weight, "a column of a table, and there is none")
+        raise InputError("sample_weight_column", columns.weight, "a column of a table, and there is none")
     if x is None:
         return _attribute_classes(edges, held, columns.label)
     if x.table is None:

@@ -26,7 +26,7 @@ _DATA = (
         help="The column with the classes; without --labels, one of --features. Repeated: several labels per node, a column of 1 and 0 each.",
     ),
     click.option("--class-order", help="The classes from the lowest to the highest, separated by commas, where they have an order to learn."),
-    click.option("--weight-column", help="A column beside the labels that says how much each node counts in training."),
+    click.option("--sample-weight-column", help="A column beside the labels that says how much each node counts in training."),
     click.option("--target-column", "target_columns", multiple=True, help="A column of numbers to predict; may be repeated."),
     click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
     click.option(
