@@ -141,7 +141,7 @@ CASES = [
     ("features that are text", lambda p: tensors(x=[["a"]] * 6), "features hold <U1: expected numbers; encode text first"),
     ("features of one dimension in a tensor", lambda p: tensors(x=torch.ones(6)), "features of shape (6,): expected (nodes, features), at least one of each"),
     ("labels with fractions", lambda p: tensors(y=torch.tensor([0, 0.5, 1, 1, 0, 0])), "the label of node 1: 0.5 is not a class: labels are whole numbers or names; numbers to predict are named with target_columns=..."),
-    ("one-hot labels", lambda p: tensors(y=torch.eye(6)), "labels have shape (6, 6): expected one class per node; for one-hot rows pass labels.argmax(1)"),
+    ("one-hot labels", lambda p: tensors(y=torch.eye(6)), "labels have shape (6, 6) and one yes in every row: for one-hot rows pass labels.argmax(1); for several labels per node add names as classes=..."),
     ("a label below -1", lambda p: tensors(y=(0, 0, 0, -5, 1, 1)), "the label of node 3 is -5: classes count from 0, and -1 marks nodes without a label"),
     ("a name twice", lambda p: tensors(names=list("abcdea")), "the node name 'a' is in rows 0 and 5; every node needs its own"),
     ("a class number that is a name", lambda p: tensors(y=(0, 0, 0, 2**53, 1, 1)), "the label of node 3 is 9007199254740992, but numbers of classes count from 0; give such names as text"),

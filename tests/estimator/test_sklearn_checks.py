@@ -20,8 +20,8 @@ def chain(x):
 
 
 class Chained:
-    def fit(self, x, y, *, valid=None):
-        return super().fit(x, y, graph=chain(x), valid=valid)
+    def fit(self, x, y, *, valid=None, sample_weight=None):
+        return super().fit(x, y, graph=chain(x), valid=valid, sample_weight=sample_weight)
 
     def _output(self, x, graph):
         return super()._output(x, chain(x) if x is not None and hasattr(self, "model_") else graph)
@@ -55,6 +55,8 @@ SHARED = {
 }
 NODES = SHARED | {
     "check_estimators_nan_inf": "the sentence names row and column, and writes nan in small letters",
+    "check_sample_weight_equivalence_on_dense_data": "a node that counts twice is one node: what is held back, and dropout, are drawn by node",
+    "check_sample_weight_equivalence_on_sparse_data": "the same",
     "check_parameters_default_constructible": "the default of select is a member of an Enum, since a mode is a type",
 }
 EXPECTED = {

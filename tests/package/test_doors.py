@@ -7,12 +7,15 @@ arrays; all are compared with ``train.fit`` on a task that is put together by ha
 import csv
 import importlib.util
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
+from sklearn.metrics import cohen_kappa_score, d2_tweedie_score, f1_score, roc_auc_score
+from sklearn.utils.class_weight import compute_class_weight
 
 from unspool import datasets, links, models, study, train
 from unspool.cli.main import cli
@@ -25,7 +28,7 @@ pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::unspool.grap
 
 ROOT = Path(__file__).parents[2]
 NODES = 72
-TEAMS = ("blue", "green", "red")
+TEAMS, SIZES = ("blue", "green", "red"), ("small", "medium", "large")
 #: Where arithmetic is the same, so are the bits; a stack of trials rounds differently.
 EXACT, STACKED = 1e-9, 2e-4
 
@@ -53,7 +56,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """People in three teams whose friends are listed once, in one direction; a price to predict, and two kinds of split."""
+    """People in three teams whose friends are listed once, in one direction; all that can be asked of them, and two kinds of split."""
     place, chance = tmp_path_factory.mktemp("doors"), np.random.default_rng(0)
     team = np.arange(NODES) % 3
     pairs = set()
@@ -66,11 +69,18 @@ def folder(tmp_path_factory):
     price = 1000 + 300 * team + 200 * chance.normal(0, 1, NODES)
     part = np.array(["train", "valid", "test"])[chance.permutation(NODES) % 3]
     (place / "friends.csv").write_text("\n".join(edges) + "\n")
+    likes = [[str(int(v)) for v in row] for row in chance.random((NODES, 2)) < 0.3 + 0.3 * (team[:, None] == [0, 1])]
+    for i in range(0, NODES, 7):
+        likes[i][i % 2] = ""
+    visits, counted = chance.poisson(2 + 5 * team), 0.5 * chance.integers(1, 7, NODES)
     rows = [
-        f"p{i},{','.join(f'{v:.4f}' for v in x[i])},{TEAMS[team[i]]},{price[i]:.2f},{part[i]},{'yes' if team[i] else 'no'}"
+        f"p{i},{','.join(f'{v:.4f}' for v in x[i])},{TEAMS[team[i]]},{price[i]:.2f},{part[i]},{'yes' if team[i] else 'no'},"
+        f"{','.join(likes[i])},{visits[i]},{counted[i]},{SIZES[team[i]]}"
         for i in range(NODES)
     ]
-    (place / "people.csv").write_text("\n".join(["id,a,b,c,team,price,part,vip", *rows]) + "\n")
+    (place / "people.csv").write_text(
+        "\n".join(["id,a,b,c,team,price,part,vip,sport,music,visits,counted,size", *rows]) + "\n"
+    )
     return place
 
 
@@ -78,9 +88,17 @@ def folder(tmp_path_factory):
 COLUMNS = {
     TaskKind.CLASSES: {"label_column": "team"}, TaskKind.BINARY: {"label_column": "vip"}, TaskKind.LINKS: {},
     TaskKind.NUMBERS: {"target_columns": ["price"]}, TaskKind.RANKING: {"target_columns": ["price"]},
+    TaskKind.MULTILABEL: {"label_columns": ["sport", "music"]}, TaskKind.COUNTS: {"target_columns": ["visits"]},
+    TaskKind.ORDINAL: {"label_column": "size", "class_order": list(SIZES)},
+}  # fmt: skip
+#: How many outputs a model has, and the loss of a task that is put together by hand.
+BY_HAND = {
+    TaskKind.CLASSES: (3, train.CrossEntropy), TaskKind.BINARY: (1, train.Binary), TaskKind.NUMBERS: (1, train.Regression),
+    TaskKind.RANKING: (1, train.Ranking), TaskKind.MULTILABEL: (2, train.MultiLabel), TaskKind.ORDINAL: (2, train.Ordinal),
+    TaskKind.COUNTS: (1, train.Counts),
 }  # fmt: skip
 #: What is seen from the data, and need not be said.
-SEEN = (TaskKind.CLASSES, TaskKind.NUMBERS)
+SEEN = (TaskKind.CLASSES, TaskKind.NUMBERS, TaskKind.MULTILABEL, TaskKind.ORDINAL)
 
 
 @dataclass(frozen=True)
@@ -93,6 +111,8 @@ class Case:
     drawn: bool = False
     settings: tuple = (("depth", 3), ("hidden", 8), ("dropout", 0.3))
     said: dict = field(default_factory=dict)
+    class_weight: object = None
+    weighed: bool = False
 
     @property
     def config(self):
@@ -108,18 +128,26 @@ class Case:
     def columns(self):
         """What is read from the tables."""
         split = {} if self.drawn or self.kind is TaskKind.LINKS else {"split_column": "part"}
-        return {"feature_columns": ["a", "b", "c"], **COLUMNS[self.kind], **split}
+        weight = {"sample_weight_column": "counted"} if self.weighed else {}
+        return {"feature_columns": ["a", "b", "c"], **COLUMNS[self.kind], **split, **weight}
 
     def typed(self, folder):
         """The same as options."""
         said = ["--edges", folder / "friends.csv", "--features", folder / "people.csv"]
-        for name, value in self.columns.items():
+        columns = self.columns
+        if "class_order" in columns:
+            said += ["--class-order", ",".join(columns.pop("class_order"))]
+        for name, value in columns.items():
             for one in value if isinstance(value, list) else [value]:
                 said += [f"--{name.removesuffix('s').replace('_', '-')}", one]
         said += [part for name, value in self.settings for part in ("--setting", f"{name}={value}")]
         for name, value in self.config.items():
             said += [f"--{name.replace('_', '-')}", TrainConfig.schema[name].shown(value)]
         said += [] if self.kind in SEEN else ["--loss", self.kind.value]
+        weights = [self.class_weight] if isinstance(self.class_weight, str) else []
+        if isinstance(self.class_weight, dict):
+            weights = [f"{name}={weight}" for name, weight in self.class_weight.items()]
+        said += [part for weight in weights for part in ("--class-weight", weight)]
         return [*map(str, said), "--seeds", "1", "--first-seed", str(self.seed), "--device", "cpu", "--quiet"]
 
     def read(self, folder):
@@ -128,7 +156,8 @@ class Case:
 
     def loader(self, folder):
         """The data for trials."""
-        return TrialLoader(self.read(folder), kind=None if self.kind in SEEN else self.kind)
+        kind = None if self.kind in SEEN else self.kind
+        return TrialLoader(self.read(folder), kind=kind, class_weight=self.class_weight)
 
 
 # -- the doors ---------------------------------------------------------------------------------------------------------
@@ -141,9 +170,9 @@ def through_fit(case, folder, out=None):
         task, outputs = train.link_task(data, seed=case.seed), 64
     else:
         data = data.with_split(datasets.splits.repetition(data, case.seed))
-        losses = {TaskKind.BINARY: train.Binary, TaskKind.RANKING: train.Ranking}
-        task = train.Task.of(data, losses[case.kind]() if case.kind in losses else None)
-        outputs = 3 if case.kind is TaskKind.CLASSES else 1
+        outputs, loss = BY_HAND[case.kind]
+        task = train.Task.of(data, loss())
+        task = replace(task, weight=_weight(case, data, task.train.numpy(), folder))
     with train.seeded(case.seed):
         model = case.model(data.features.shape[1], outputs, **dict(case.settings))
         run = train.fit(model, task, TrainConfig(**case.config))
@@ -194,21 +223,65 @@ def through_estimator(case, folder, out):
         made = LinkPredictor(case.model, **dict(case.settings), **case.config, seed=case.seed, device="cpu")
         return _of_run(made.fit(x, graph=friends).run_)
     split = datasets.splits.repetition(case.read(folder), case.seed)
-    seen = np.concatenate([split.train.numpy(), split.valid.numpy()])
-    if case.kind is TaskKind.CLASSES:
-        y = np.array([row["team"] for row in rows], dtype=object)
-        known = np.full(NODES, None, dtype=object)
-        make = NodeClassifier
-    else:
-        y = np.array([np.float32(row["price"]) for row in rows], dtype=np.float64)
-        known = np.full(NODES, np.nan)
-        make = NodeRegressor
+    seen, test = np.concatenate([split.train.numpy(), split.valid.numpy()]), split.test.numpy()
+    y, known = _answers(case, rows)
     known[seen] = y[seen]
     said = {**dict(case.settings), **case.config, "seed": case.seed, "device": "cpu"}
-    made = make(case.model, **said).fit(x, known, graph=friends, valid=split.valid.numpy())
-    test, found = split.test.numpy(), made.predict()
-    score = np.mean(found[test] == y[test]) if case.kind is TaskKind.CLASSES else _r2(y[test], found[test])
+    said |= {} if case.kind in SEEN else {"loss": case.kind.value}
+    said |= {"loss": "ordinal", "class_order": SIZES} if case.kind is TaskKind.ORDINAL else {}
+    if case.kind not in (TaskKind.NUMBERS, TaskKind.COUNTS):
+        said["class_weight"] = case.class_weight
+    counted = np.array([float(row["counted"]) for row in rows]) if case.weighed else None
+    make = NodeRegressor if case.kind in (TaskKind.NUMBERS, TaskKind.COUNTS) else NodeClassifier
+    made = make(case.model, **said).fit(x, known, graph=friends, valid=split.valid.numpy(), sample_weight=counted)
+    score = _score(case.kind, y[test], made, test)
     return _of({**vars(made.run_.best), "epochs": len(made.run_.history), "test_score": score})
+
+
+def _answers(case, rows):
+    """What is true of all, and of nobody."""
+    if case.kind in (TaskKind.NUMBERS, TaskKind.COUNTS):
+        column = COLUMNS[case.kind]["target_columns"][0]
+        return np.array([np.float32(row[column]) for row in rows], dtype=np.float64), np.full(NODES, np.nan)
+    if case.kind is TaskKind.MULTILABEL:
+        told = [[float(row[c]) if row[c] else np.nan for c in ("sport", "music")] for row in rows]
+        return np.array(told), np.full((NODES, 2), np.nan)
+    column = COLUMNS[case.kind]["label_column"]
+    return np.array([row[column] for row in rows], dtype=object), np.full(NODES, None, dtype=object)
+
+
+def _score(kind, truth, made, test):
+    """Counted by scikit-learn, or by hand."""
+    found = made.predict()[test]
+    if kind is TaskKind.CLASSES:
+        return np.mean(found == truth)
+    if kind is TaskKind.BINARY:
+        return roc_auc_score(truth == "yes", made.predict_proba()[test, 1])
+    if kind is TaskKind.MULTILABEL:
+        known = ~np.isnan(truth)
+        return f1_score(truth[known], found[known])
+    if kind is TaskKind.ORDINAL:
+        return cohen_kappa_score(truth.astype(str), found.astype(str), labels=list(SIZES), weights="quadratic")
+    return d2_tweedie_score(truth, found, power=1) if kind is TaskKind.COUNTS else _r2(truth, found)
+
+
+def _weight(case, data, learnt, folder):
+    """How much each node counts, as scikit-learn counts it."""
+    with (folder / "people.csv").open(newline="") as file:
+        each = np.array([float(row["counted"]) if case.weighed else 1.0 for row in csv.DictReader(file)])
+    if case.class_weight is None:
+        return torch.tensor(each, dtype=torch.float32) if case.weighed else None
+    columns = data.targets.T.numpy() if data.multilabel else [data.labels.numpy()]
+    found = []
+    for y in columns:
+        known = learnt[~np.isnan(y[learnt])]
+        rule = case.class_weight
+        if isinstance(rule, dict):
+            rule = {data.classes.index(name): weight for name, weight in rule.items()}
+        by_class = compute_class_weight(rule, classes=np.unique(y[known]), y=y[known])
+        found.append(each * by_class[np.nan_to_num(y).astype(int)])
+    weight = torch.tensor(np.array(found).T, dtype=torch.float32)
+    return weight if data.multilabel else weight[:, 0]
 
 
 DOORS = {
@@ -257,13 +330,28 @@ CASES = {
     "numbers, drawn split": Case(kind=TaskKind.NUMBERS, drawn=True, seed=2),
     "binary": Case(kind=TaskKind.BINARY),
     "binary, drawn split": Case(kind=TaskKind.BINARY, drawn=True, seed=2, model=models.APPNP),
+    "binary, weights": Case(kind=TaskKind.BINARY, class_weight={"yes": 1.0, "no": 2.5}, weighed=True),
+    "classes, balanced": Case(class_weight="balanced", drawn=True, seed=1, model=models.GCN),
+    "classes, weights of nodes": Case(weighed=True),
+    "classes, all weights": Case(class_weight={"blue": 3.0, "green": 0.5, "red": 1.0}, weighed=True),
+    "numbers, weights of nodes": Case(kind=TaskKind.NUMBERS, weighed=True),
+    "several labels": Case(kind=TaskKind.MULTILABEL),
+    "several labels, drawn split": Case(kind=TaskKind.MULTILABEL, drawn=True, seed=2),
+    "several labels, weights": Case(kind=TaskKind.MULTILABEL, class_weight="balanced", weighed=True),
+    "ordered classes": Case(kind=TaskKind.ORDINAL),
+    "ordered classes, drawn split": Case(kind=TaskKind.ORDINAL, drawn=True, seed=2, model=models.GCN),
+    "ordered classes, weights": Case(kind=TaskKind.ORDINAL, class_weight="balanced", weighed=True),
+    "counts": Case(kind=TaskKind.COUNTS),
+    "counts, drawn split": Case(kind=TaskKind.COUNTS, drawn=True, seed=2),
+    "counts, weights of nodes": Case(kind=TaskKind.COUNTS, weighed=True),
     "ranking": Case(kind=TaskKind.RANKING),
     "links": Case(kind=TaskKind.LINKS),
     "links, another seed": Case(kind=TaskKind.LINKS, seed=2, model=models.APPNP, said={"weight_decay": 0.05}),
 }
-#: Estimators predict classes, numbers and links.
-TAUGHT = (*SEEN, TaskKind.LINKS)
-PAIRS = [(case, door) for case in CASES for door in DOORS if door != "estimator" or CASES[case].kind in TAUGHT]
+#: Estimators do not put nodes in order.
+PAIRS = [
+    (case, door) for case in CASES for door in DOORS if door != "estimator" or CASES[case].kind is not TaskKind.RANKING
+]
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,31 @@ def numbers(columns=1):
     return datasets.from_tensors(made.edge_index, made.features, targets=torch.randn(60, columns, generator=random))
 
 
+def several():
+    made = classes()
+    rows = torch.stack([made.labels == 0, made.labels != 1], 1).float()
+    return datasets.from_tensors(made.edge_index, made.features, rows, classes=["red", "round"])
+
+
+def counts():
+    made = classes()
+    return datasets.from_tensors(made.edge_index, made.features, targets=3.0 * made.labels + 1)
+
+
+def ordered():
+    made = classes()
+    names = [("low", "mid", "high")[label] for label in made.labels.tolist()]
+    return datasets.from_tensors(made.edge_index, made.features, names, class_order=["low", "mid", "high"])
+
+
 DATA = {
     "three classes": classes(),
     "two classes": classes(2),
     "one number": numbers(),
     "two numbers": numbers(2),
+    "two labels": several(),
+    "one count": counts(),
+    "ordered classes": ordered(),
 }
 OUTPUTS = {
     ("three classes", TaskKind.CLASSES): 3,
@@ -33,6 +53,12 @@ OUTPUTS = {
     ("one number", TaskKind.RANKING): 1,
     ("three classes", TaskKind.LINKS): 64,
     ("one number", TaskKind.LINKS): 64,
+    ("two labels", TaskKind.MULTILABEL): 2,
+    ("one count", TaskKind.COUNTS): 1,
+    ("one count", TaskKind.NUMBERS): 1,
+    ("ordered classes", TaskKind.ORDINAL): 2,
+    ("ordered classes", TaskKind.CLASSES): 3,
+    ("two classes", TaskKind.ORDINAL): 1,
 }
 #: What is wrong, by the argument that would put it right.
 REFUSED = {
@@ -42,12 +68,19 @@ REFUSED = {
     ("one number", TaskKind.CLASSES): "label_column",
     ("one number", TaskKind.BINARY): "label_column",
     ("two numbers", TaskKind.RANKING): "loss",
+    ("three classes", TaskKind.MULTILABEL): "label_columns",
+    ("two numbers", TaskKind.MULTILABEL): "label_columns",
+    ("three classes", TaskKind.COUNTS): "target_columns",
+    ("one number", TaskKind.ORDINAL): "label_column",
+    ("two labels", TaskKind.CLASSES): "label_column",
+    ("two labels", TaskKind.NUMBERS): "target_columns",
 }
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("three classes", TaskKind.CLASSES), ("two classes", TaskKind.CLASSES), ("one number", TaskKind.NUMBERS), ("two numbers", TaskKind.NUMBERS)],
+    [("three classes", TaskKind.CLASSES), ("two classes", TaskKind.CLASSES), ("one number", TaskKind.NUMBERS), ("two numbers", TaskKind.NUMBERS),
+     ("two labels", TaskKind.MULTILABEL), ("one count", TaskKind.NUMBERS), ("ordered classes", TaskKind.ORDINAL)],
 )  # fmt: skip
 def test_what_data_ask_for_is_seen(name, kind):
     assert TaskKind.seen_in(DATA[name]) is kind

@@ -46,7 +46,10 @@ _KINDS: dict[str, tuple[_Test, str]] = {
     "data": _RECORDS, "data.name": _TEXT, "data.hash": _TEXT, "data.split": _TEXT, "data.split_name": _TEXT,
     "data.classes": _LIST, "data.features": _LIST, "data.targets": _LIST, "data.transforms": _LIST, "data.notes": _LIST,
     "data.source": _RECORDS, **{f"data.source.{name}": _TEXT for name in DataOptions.__dataclass_fields__},
-    "data.source.target_columns": _LIST, "data.source.feature_columns": _LIST, "data.source.drop_columns": _LIST, "data.source.one_hot": _LIST,
+    **{
+        f"data.source.{name}": _LIST
+        for name in ("target_columns", "feature_columns", "drop_columns", "one_hot", "label_columns", "class_order", "class_weight")
+    },
     "data.categories": (lambda value: _is_record(value) and all(_is_text(name) and _TEXTS(held) for name, held in value.items()), "lists of texts by column"),
     "data.source.directed": (lambda value: isinstance(value, bool), "true or false"),
     "task": _RECORDS, "task.score": _TEXT, "task.centre": _FINITE, "task.scale": _FINITE,

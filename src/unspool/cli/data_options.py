@@ -12,17 +12,19 @@ from typing import Any
 from unspool.cli.errors import option
 from unspool.cli.paths import look_here
 from unspool.cli.terminal import echo
+from unspool.errors import InputError
+from unspool.text import plain_number
 
 #: What is said of files of the user's own, and of nothing else.
 OF_FILES = (
     "features", "labels", "id_column", "label_column", "target_columns", "feature_columns", "drop_columns", "one_hot", "weight_column",
-    "split_column", "directed", "header", "name",
+    "split_column", "directed", "header", "name", "label_columns", "class_order", "sample_weight_column",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What the user said about the data."""
+    """What the user said about the data, and about how much of it counts."""
 
     dataset: str | None = None
     data: Path | None = None
@@ -42,11 +44,20 @@ class DataOptions:
     weight_column: str | None = None
     name: str | None = None
     download: bool = False
+    label_columns: tuple[str, ...] = ()
+    class_order: tuple[str, ...] = ()
+    sample_weight_column: str | None = None
+    class_weight: tuple[str, ...] = ()
 
     @staticmethod
     def taken_from(options: dict[str, Any]) -> DataOptions:
         """Take the data options out of all options."""
-        return DataOptions(**{name: options.pop(name) for name in DataOptions.__dataclass_fields__ if name in options})
+        found = {name: options.pop(name) for name in DataOptions.__dataclass_fields__ if name in options}
+        if len(labels := found.pop("label_columns", ())) == 1:
+            found["label_column"], labels = labels[0], ()
+        if (order := found.pop("class_order", None)) is not None:
+            found["class_order"] = tuple(name.strip() for name in order.split(","))
+        return DataOptions(**found, label_columns=labels)
 
     @property
     def own(self) -> bool:
@@ -106,7 +117,9 @@ class DataOptions:
             "id_column": self.id_column, "label_column": self.label_column, "split_column": self.split_column, "weight_column": self.weight_column,
             "feature_columns": list(self.feature_columns) if self.feature_columns else None, "drop_columns": self.drop_columns,
             "target_columns": list(self.target_columns) if self.target_columns else None,
-            "one_hot": {**dict.fromkeys(self.one_hot), **known},
+            "one_hot": {**dict.fromkeys(self.one_hot), **known}, "sample_weight_column": self.sample_weight_column,
+            "label_columns": list(self.label_columns) if self.label_columns else None,
+            "class_order": list(self.class_order) if self.class_order else None,
         }  # fmt: skip
 
     def words(self) -> list[str]:
@@ -124,9 +137,34 @@ class DataOptions:
                 found.append(flags[name][0] if value else flags[name][1])
             elif name == "download":
                 found += ["--download"] if value else []
+            elif name == "class_order":
+                found += [option(name), ",".join(value)] if value else []
             else:
                 many = value if isinstance(value, tuple) else () if value is None else (value,)
                 found += [word for one in many for word in (option(name), str(one))]
+        return found
+
+    def read_class_weight(self) -> Any:
+        """What was said about the weights of classes, as :class:`~unspool.train.TrialLoader` takes it.
+
+        Example:
+            >>> DataOptions(class_weight=("no=1", "yes=5")).read_class_weight()
+            {'no': 1.0, 'yes': 5.0}
+        """
+        if self.class_weight in ((), ("balanced",)):
+            return self.class_weight[0] if self.class_weight else None
+        found: dict[str, float] = {}
+        for pair in self.class_weight:
+            name, sign, text = (part.strip() for part in pair.rpartition("="))
+            try:
+                weight = float(plain_number(text))
+            except ValueError:
+                weight = None
+            if not sign or not name or weight is None or name in found:
+                raise InputError(
+                    "class_weight", pair, "balanced alone, or CLASS=WEIGHT once for each class, such as yes=5"
+                )
+            found[name] = weight
         return found
 
     @staticmethod
@@ -144,7 +182,8 @@ class DataOptions:
         """The same in plain values, for a model's card."""
         if not self.own:
             found: dict[str, Any] = {"dataset": self.dataset if self.dataset is not None else default}
-            return found if self.split is None else {**found, "split": self.split}
+            said = {"split": self.split, "class_weight": self.class_weight}
+            return {**found, **{name: _plain(value) for name, value in said.items() if value}}
         held = {
             name: getattr(self, name)
             for name in self.__dataclass_fields__

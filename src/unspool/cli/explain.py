@@ -30,6 +30,7 @@ from unspool.explain import (
     plot_pair,
 )
 from unspool.models.pretrained import find_folder
+from unspool.train import TaskKind
 
 
 def run(
@@ -102,9 +103,11 @@ def _for_weights(model: Any, held: Dataset) -> tuple[Any, Any]:
 
 def explained(model: Any, held: Dataset, node: str, target: str | None, against: str | None) -> Explanation:
     """Explain one node of a data set, with the names that card and data have."""
-    numbers = (model.card.get("task") or {}).get("kind") in ("numbers", "ranking")
-    names = None if numbers else class_names(model.card, held, model.card["out_features"])
-    called = (model.card.get("data") or {}).get("targets") if numbers else names
+    kind = TaskKind((model.card.get("task") or {}).get("kind", "classes"))
+    classes = kind in (TaskKind.CLASSES, TaskKind.BINARY)
+    named = classes or kind is TaskKind.MULTILABEL
+    names = class_names(model.card, held, model.card["out_features"]) if named else None
+    called = names if named else (model.card.get("data") or {}).get("targets")
     x, graph = _for_weights(model, held)
     chosen, other = class_of("--target", target, called or None), class_of("--against", against, names)
     if isinstance(chosen, Against):
@@ -117,18 +120,23 @@ def explained(model: Any, held: Dataset, node: str, target: str | None, against:
         target=chosen,
         against=other,
         classes=names,
-        labels=held.labels if names is not None and bool((held.labels >= 0).any()) else None,
+        labels=held.labels if classes and names is not None and bool((held.labels >= 0).any()) else None,
         feature_names=held.feature_names,
-        outputs=Outputs.NUMBERS if numbers else Outputs.CLASSES,
+        outputs=Outputs.CLASSES if classes else Outputs.NUMBERS,
     )
 
 
 def _units(card: Mapping[str, Any]) -> list[str]:
-    """How to read the outputs of a model whose targets were standardised."""
+    """How to read the outputs of a model whose targets were standardised, or that speaks of odds."""
     task = card.get("task") or {}
+    if task.get("kind") == "ordinal":
+        return ["output 0 is the log-odds of lying above the lowest class; every further one moves the next threshold"]
     if "scale" not in task or "centre" not in task:
         return []
     names = (card.get("data") or {}).get("targets") or [f"output {k}" for k in range(len(task["scale"]))]
+    if task.get("kind") == "counts":
+        expected = ", ".join(f"{n} = {s:.6g} × exp(output)" for n, s in zip(names, task["scale"], strict=False))
+        return [f"outputs are logarithms of expected counts: {expected}"]
     told = (f"{n} = {c:.6g} + {s:.6g} × output" for n, c, s in zip(names, task["centre"], task["scale"], strict=False))
     return [f"outputs are in units of the training targets: {', '.join(told)}"]
 

@@ -22,6 +22,7 @@ from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.errors import InputError
 from unspool.models.pretrained import CARD, load_with_card
+from unspool.train import TaskKind
 
 
 def run(
@@ -40,16 +41,16 @@ def run(
     asked.check(only)
     models = _models(checkpoint, device, optional_model(model), changed_code)
     card = models[0].card
-    if _kind(card) != "links":
-        asked.refuse(_kind(card), checkpoint)
+    if _kind(card) is not TaskKind.LINKS:
+        asked.refuse(_kind(card).value, checkpoint)
     data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
-    if _kind(card) == "links":
+    if _kind(card) is TaskKind.LINKS:
         check_direction(data)
     chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
         echo(f"note: {note}", err=True)
-    if _kind(card) == "links":
+    if _kind(card) is TaskKind.LINKS:
         answer_links(models, data, asked, chosen, out, device, as_json)
         return
     output = _output(models, data, device, card)
@@ -116,34 +117,34 @@ def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) 
                 "written: its weights are not finite, or the features are far larger than in training; train again, or scale them"
             )
         own: Mapping[str, Any] = model.card.get("task") or {}
-        if kind == "classes":
-            output = output.softmax(-1)
-        elif kind == "binary":
-            output = output.sigmoid()
-        elif kind == "numbers" and "scale" in own:
+        output = kind.answer(output)
+        if "scale" in own:
             output = output * torch.tensor(own["scale"]) + torch.tensor(own["centre"])
         total = total + output
     return total / len(models)
 
 
-def _kind(card: Mapping[str, Any]) -> str:
-    return (card.get("task") or {}).get("kind", "classes")
+def _kind(card: Mapping[str, Any]) -> TaskKind:
+    return TaskKind((card.get("task") or {}).get("kind", "classes"))
 
 
 def _columns(output: Tensor, card: Mapping[str, Any]) -> dict[str, Any]:
     """The table's columns by name."""
     kind, known = _kind(card), card.get("data") or {}
     values = output.numpy()
-    many = 2 if kind == "binary" else values.shape[1]
+    many = 2 if kind is TaskKind.BINARY else values.shape[1]
     classes = list(known.get("classes") or ())
     classes = classes if len(classes) == many else [str(c) for c in range(many)]
-    if kind == "classes":
+    if kind in (TaskKind.CLASSES, TaskKind.ORDINAL):
         best = np.array(classes, dtype=object)[values.argmax(1)]
         return {"prediction": best, **{f"p_{name}": values[:, c] for c, name in enumerate(classes)}}
-    if kind == "binary":
+    if kind is TaskKind.BINARY:
         best = np.array(classes, dtype=object)[(values[:, 0] > 0.5).astype(int)]
         return {"prediction": best, f"p_{classes[1]}": values[:, 0]}
-    if kind == "numbers":
+    if kind is TaskKind.MULTILABEL:
+        said = {f"predicted_{name}": (values[:, c] > 0.5).astype(int) for c, name in enumerate(classes)}
+        return {**said, **{f"p_{name}": values[:, c] for c, name in enumerate(classes)}}
+    if kind in (TaskKind.NUMBERS, TaskKind.COUNTS):
         names = known.get("targets") or []
         names = names if len(names) == values.shape[1] else [str(c) for c in range(values.shape[1])]
         return {f"predicted_{name}": values[:, c] for c, name in enumerate(names)}
@@ -154,7 +155,7 @@ def _chosen(data: Any, only: str, models: list[Any], checkpoint: Path) -> Tensor
     if only == "unlabelled":
         chosen = torch.nonzero(data.strata < 0).flatten()
         what = "without a label"
-    elif only == "test" and _kind(models[0].card) == "links":
+    elif only == "test" and _kind(models[0].card) is TaskKind.LINKS:
         raise InputError("only", only, "all or unlabelled: a model of links was tested on pairs, not on nodes")
     elif only == "test":
         chosen = _test_nodes(data, models, checkpoint)
@@ -191,7 +192,7 @@ def _say(
     found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
     labels = data.labels[chosen]
     known = torch.nonzero(labels >= 0).flatten()
-    if _kind(models[0].card) in ("classes", "binary") and known.numel() and data.classes:
+    if "prediction" in table and known.numel() and data.classes:
         right = [table["prediction"][i] == data.classes[int(labels[i])] for i in known.tolist()]
         found["accuracy_on_known"] = sum(right) / len(right)
     if as_json:

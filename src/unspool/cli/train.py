@@ -16,7 +16,7 @@ import torch
 from rich.console import Console
 
 from unspool.cli.card import check_card
-from unspool.cli.data_notes import column_lines
+from unspool.cli.data_notes import column_lines, weight_lines
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import sentence
 from unspool.cli.paths import check_folder, no_empty_folder
@@ -235,6 +235,7 @@ def _lines(job: Job) -> list[str]:
     return [
         f"{job.loader.data}",
         *column_lines(job.loader.data),
+        *weight_lines(job.loader),
         *(["rows of features are scaled to sum 1"] if trial.normalise_rows else []),
         f"{trial.name}, preset {trial.preset}: {settings or 'its defaults'}, learning rate {config.lr:g}, weight decay {decay}{exact}",
         f"up to {config.epochs} epochs, of which {kept} is kept; ends early: {config.stop_words()}",

@@ -121,7 +121,9 @@ def name_for_presets(data: DataOptions) -> str:
 def loader_of(data: DataOptions, loss: str | None, device: str) -> TrialLoader:
     """The data, ready for trials."""
     found = data.load(BUILT_IN)
-    made = TrialLoader(found, device, kind=None if loss is None else TaskKind(loss), source=data.record(BUILT_IN))
+    made = TrialLoader(
+        found, device, kind=None if loss is None else TaskKind(loss), class_weight=data.read_class_weight(), source=data.record(BUILT_IN)
+    )  # fmt: skip
     if not data.own:
         made.name = name_for_presets(data).lower()  # as it was typed, and not "grid 20×20"
     return made

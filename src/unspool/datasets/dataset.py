@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from unspool.datasets.features import Features, moved, row_normalise, take_rows,
 from unspool.datasets.fingerprint import fingerprint
 from unspool.datasets.split import PARTS, Split
 from unspool.datasets.statistics import Statistics, measure
+from unspool.errors import InputError
 from unspool.graph import Graph
 from unspool.notebook import facts
 from unspool.ops import SparseFeatures
@@ -43,6 +44,11 @@ class Dataset:
         feature_names: the names of the features' columns, where they have any.
         directed: whether edges run in the listed direction only; else every edge counts both ways.
         categories: columns of the file that became one feature per category, with the categories of each.
+        sample_weight: how much each node counts in training, float32, NaN where it is not said; ``None`` where all count the same.
+        ordered: whether the classes are listed from the lowest to the highest (:meth:`in_order`).
+
+    Where nodes have several labels each, ``classes`` are their names and ``targets`` hold 1, 0 or NaN for each
+    (:attr:`multilabel`).
 
     Example:
         >>> from unspool import datasets
@@ -71,6 +77,8 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     directed: bool = False
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    sample_weight: Tensor | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         nodes = self.nodes
@@ -85,6 +93,10 @@ class Dataset:
         if self.targets is not None and self.targets.shape[0] != nodes:
             raise ValueError(
                 f"{self.name}: {self.targets.shape[0]} rows of targets for {nodes} rows of features; give one per node"
+            )
+        if self.sample_weight is not None and self.sample_weight.shape != (nodes,):
+            raise ValueError(
+                f"{self.name}: weights of shape {tuple(self.sample_weight.shape)} for {nodes} nodes; give one per node"
             )
         if nodes and int(self.labels.max()) >= len(self.classes):
             raise ValueError(
@@ -103,6 +115,20 @@ class Dataset:
     def device(self) -> torch.device:
         """Where the tensors live."""
         return self.features.device
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether nodes have several labels each, yes or no, in place of one class.
+
+        Example:
+            >>> from unspool import datasets
+            >>> data = datasets.from_tensors([[0, 1], [1, 0]], labels=[[1, 0, 1], [0, 0, 1]] * 3)
+            >>> data.multilabel, data.classes
+            (True, ('0', '1', '2'))
+        """
+        if self.targets is None or not self.classes or len(self.classes) != self.targets.shape[1]:
+            return False
+        return bool((self.labels < 0).all())
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -126,11 +152,13 @@ class Dataset:
             names,
             None if self.targets is None else self.targets.cpu().numpy(),
             self.directed,
+            None if self.sample_weight is None else self.sample_weight.cpu().numpy(),
         )
 
     @property
     def strata(self) -> Tensor:
-        """What random splits keep the mix of: the class of every node, or 0 where it has targets; -1 where it has neither.
+        """What random splits keep the mix of: the class of every node, or 0 where it has targets (of several labels, one that is
+        known); -1 where it has neither.
 
         Example:
             >>> from unspool import datasets
@@ -139,7 +167,8 @@ class Dataset:
         """
         if self.targets is None:
             return self.labels
-        return torch.where(torch.isfinite(self.targets).all(1), 0, -1)
+        known = torch.isfinite(self.targets)
+        return torch.where(known.any(1) if self.multilabel else known.all(1), 0, -1)
 
     def statistics(self) -> Statistics:
         """Count nodes, distinct edges, features, classes, isolated nodes and empty rows; measure homophily.
@@ -165,6 +194,25 @@ class Dataset:
         """
         made = split if isinstance(split, Split) else split(self)
         return self._like(split=None if made is None else made.to(self.device))
+
+    def in_order(self, classes: Sequence[str]) -> Dataset:
+        """The same data with its classes numbered from the lowest to the highest, which ordered classes are learnt by.
+
+        Args:
+            classes: all their names, the lowest first.
+
+        Example:
+            >>> from unspool import datasets
+            >>> data = datasets.from_tensors([[0, 1], [1, 0]], labels=["low", "high", "mid"] * 3).in_order(["low", "mid", "high"])
+            >>> data.classes, data.labels[:3]
+            (('low', 'mid', 'high'), tensor([0, 2, 1]))
+        """
+        wanted = tuple(str(name) for name in classes)
+        if sorted(wanted) != sorted(self.classes) or self.targets is not None:
+            there = ", ".join(self.classes) if self.classes and self.targets is None else "none"
+            raise InputError("class_order", ", ".join(wanted), f"every class once, and {self.name} has {there}")
+        place = torch.tensor([*(wanted.index(name) for name in self.classes), -1], device=self.labels.device)
+        return replace(self, labels=place[self.labels], classes=wanted, ordered=True)
 
     def row_normalised(self) -> Dataset:
         """The same data with rows of features that sum to one (see :func:`~unspool.datasets.features.row_normalise`).
@@ -213,6 +261,8 @@ class Dataset:
             feature_names=self.feature_names,
             directed=self.directed,
             categories=self.categories,
+            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
+            ordered=self.ordered,
         )
 
     def to(self, device: torch.device | str) -> Dataset:
@@ -232,6 +282,7 @@ class Dataset:
             split=None if self.split is None else self.split.to(where),
             edge_weight=None if self.edge_weight is None else self.edge_weight.to(where),
             targets=None if self.targets is None else self.targets.to(where),
+            sample_weight=None if self.sample_weight is None else self.sample_weight.to(where),
         )
         changed.__dict__.pop("graph", None)
         return _remember(changed, graph=None if graph is None else graph.to(where))
@@ -248,17 +299,17 @@ class Dataset:
         count = self.statistics()
         density = f" ({count.density:.2%} not zero, sparse)".replace("%", " %")
         kind = density if isinstance(self.features, SparseFeatures) else ""
-        lines = [
-            f"{self.name}: {count.nodes} nodes, {count.edges} edges, {count.features} features{kind}, "
-            f"{count.classes} classes"
-            if self.targets is None
-            else f"{self.name}: {count.nodes} nodes, {count.edges} edges, {count.features} features{kind}, "
-            f"{self.targets.shape[1]} number{'s'[: self.targets.shape[1] > 1]} to predict"
-        ]
+        if self.targets is None:
+            aim = f"{count.classes} classes{' in order' if self.ordered else ''}"
+        elif self.multilabel:
+            aim = f"{len(self.classes)} labels, yes or no each"
+        else:
+            aim = f"{self.targets.shape[1]} number{'s'[: self.targets.shape[1] > 1]} to predict"
+        lines = [f"{self.name}: {count.nodes} nodes, {count.edges} edges, {count.features} features{kind}, {aim}"]
         if self.split is not None:
             sizes = ", ".join(f"{getattr(self.split, part).numel()} {part}" for part in PARTS)
             lines.append(f"split {self.split.name}: {sizes} ({self.split.hash[:8]})")
-        unlabelled = int((self.labels < 0).sum())
+        unlabelled = int((self.strata < 0).sum()) if self.multilabel else int((self.labels < 0).sum())
         if unlabelled and self.classes:
             lines.append(f"{unlabelled} nodes without a label")
         return "\n  ".join([*lines, *self.notes])
@@ -273,6 +324,7 @@ def content_hash(
     names: Any = None,
     targets: Any = None,
     directed: bool = False,
+    sample_weight: Any = None,
 ) -> str:
     """The fingerprint of a data set's content, from arrays."""
     if isinstance(features, np.ndarray):
@@ -287,7 +339,8 @@ def content_hash(
         ]
     extra = () if targets is None else (targets.astype(np.float32, copy=False),)
     way = ("directed",) if directed else ()
-    return fingerprint("data set", edges, parts, labels, classes, weight, names, *extra, *way)
+    counted = () if sample_weight is None else ("weights of nodes", sample_weight.astype(np.float32, copy=False))
+    return fingerprint("data set", edges, parts, labels, classes, weight, names, *extra, *way, *counted)
 
 
 def _remember(dataset: Dataset, **known: Any) -> Dataset:

@@ -47,6 +47,9 @@ def from_files(
     label_column: str | None = None,
     split_column: str | None = None,
     target_columns: Sequence[str] | None = None,
+    label_columns: Sequence[str] | None = None,
+    sample_weight_column: str | None = None,
+    class_order: Sequence[str] | None = None,
     directed: bool | None = None,
     header: bool | None = None,
     split: Splitting = None,
@@ -78,6 +81,10 @@ def from_files(
         split_column: a column beside the labels that says train, valid or test.
         target_columns: columns of numbers to be predicted, in ``labels`` or else in ``features``, instead of classes; an empty
             cell is unknown.
+        label_columns: two or more columns of labels that a node may have at the same time, each 1 or 0 (yes or no, true or false), in
+            ``labels`` or else in ``features``; an empty cell is unknown.
+        sample_weight_column: a column beside the labels that says how much each node counts in training.
+        class_order: the classes from the lowest to the highest, where they have an order to be learnt.
         directed: which way edges run, as in :func:`~unspool.datasets.from_tensors`; GraphML that calls itself undirected is.
         header: whether the first line of features and labels names their columns; seen from the line when omitted, and asked
             for where it cannot be seen.
@@ -98,20 +105,6 @@ def from_files(
             ...
         unspool.errors.DataError: friends.csv, line 3: node 'eve' is not among the 4 nodes of people.csv; add it there, or drop the line
     """
-    if split_column is not None and labels is None and label_column is None and not target_columns:
-        raise InputError(
-            "split_column",
-            split_column,
-            "labels or numbers as well",
-            f"name them with {mention('labels')} or {mention('label_column')}",
-        )
-    if label_column is not None and target_columns:
-        raise InputError(
-            "label_column",
-            label_column,
-            f"one answer to learn, and there is {mention('target_columns')} too",
-            "name one of them",
-        )
     columns = Columns(
         id_column,
         feature_columns,
@@ -119,9 +112,12 @@ def from_files(
         split_column,
         target_columns,
         header,
+        label_columns,
+        sample_weight_column,
         tuple(drop_columns),
         wanted(one_hot),
     )
+    _check_answers(columns, labels)
     if suffix(Path(edges)) == ".pt":
         _check_alone(Path(edges), features, labels, columns)
         return from_pyg_file(
@@ -134,10 +130,11 @@ def from_files(
         )
     held = read_edges(Path(edges), edge_columns, weight_column)
     x = None if features is None else read_features(Path(features), columns, answers=labels is None)
-    y = find_targets(x, labels, columns) if target_columns else find_labels(held, x, Path(edges), labels, columns)
+    rows = target_columns or label_columns
+    y = find_targets(x, labels, columns) if rows else find_labels(held, x, Path(edges), labels, columns)
     check_dropped(columns, held, x, y)
     called = Path(edges).name.split(".")[0] if name is None else name
-    return join(held, x, y, columns, split, called, False if held.undirected else directed)
+    return join(held, x, y, columns, split, called, False if held.undirected else directed, class_order)
 
 
 def check_dropped(columns: Columns, held: EdgeFile, x: Features | None, y: Labels | None) -> None:
@@ -158,13 +155,35 @@ def _check_alone(path: Path, features: Place | None, labels: Place | None, colum
     """A Data object is a whole data set: nothing else is read beside it."""
     named = {"features": features, "labels": labels, "id_column": columns.id, "feature_columns": columns.features,
              "label_column": columns.label, "target_columns": columns.targets, "split_column": columns.split, "header": columns.header,
-             "one_hot": columns.one_hot}  # fmt: skip
+             "one_hot": columns.one_hot, "label_columns": columns.labels, "sample_weight_column": columns.weight}  # fmt: skip
     for argument, value in named.items():
         if value is not None and value != {}:
             shown = next(iter(value)) if isinstance(value, Mapping | list | tuple) else value
             raise InputError(
                 argument, str(shown), f"nothing, as {path.name} brings features, labels and masks along", "leave it out"
             )
+
+
+def _check_answers(columns: Columns, labels: Place | None) -> None:
+    """Refuse columns beside an answer that is not there, and several answers."""
+    for argument, value in (("split_column", columns.split), ("sample_weight_column", columns.weight)):
+        if value is not None and labels is None and not (columns.label or columns.targets or columns.labels):
+            raise InputError(
+                argument,
+                value,
+                "labels or numbers as well",
+                f"name them with {mention('labels')} or {mention('label_column')}",
+            )
+    said = {"label_column": columns.label, "label_columns": columns.labels, "target_columns": columns.targets}
+    first, *others = [name for name, value in said.items() if value] or [""]
+    if others:
+        raise InputError(
+            first, said[first], f"one answer to learn, and there is {mention(others[0])} too", "name one of them"
+        )
+    if columns.labels and len(columns.labels) < 2:
+        raise InputError(
+            "label_columns", list(columns.labels), "two or more columns of labels", "one is a label_column"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +231,7 @@ def join(
     split: Splitting,
     name: str,
     directed: bool | None,
+    class_order: Sequence[str] | None = None,
 ) -> Dataset:
     """One data set out of what three files say about nodes by name."""
     names, origin = node_names(held, x, y)
@@ -222,7 +242,7 @@ def join(
     _check_first_line(held, x, y, columns)
     matrix = _rows(x, held, names, columns.features)
     _check_ids(x, y, columns)
-    numbers, codes = _spread(y, place, origin)
+    numbers, codes, weights = _spread(y, place, origin)
     given = split if split is not None or codes is None else Split.from_codes(codes, name="from the file")
     plain = names == tuple(map(str, range(len(names))))
     aims = y is not None and y.classes is None
@@ -230,7 +250,7 @@ def join(
         np.array(ends, dtype=np.int64).reshape(2, -1), matrix, None if aims else numbers, nodes=len(names),
         edge_weight=held.weights, classes=None if y is None else y.classes, names=None if plain else names,
         targets=numbers if aims else None, feature_names=columns.features if x is None else x.columns, directed=directed,
-        split=given, name=name,
+        sample_weight=weights, class_order=class_order, split=given, name=name,
     )  # fmt: skip
     left = [column for column in held.unused if column not in columns.drop]
     unused = (f"columns of the edges that are not used: {', '.join(left)}",) if left else ()
@@ -270,8 +290,9 @@ def _check_ids(x: Features | None, y: Labels | None, columns: Columns) -> None:
     """Refuse labels whose nodes are named in a column that nobody pointed at: by their order they would go to others."""
     if x is None or x.ids is None or y is None or y.ids is not None or y.table is None or y.table is x.table:
         return
-    used = 1 if not columns.targets else len(columns.targets)
-    if len(y.table.columns) - len(dropped(y.table, columns)) > used + (columns.split is not None):
+    used = max(len(columns.targets or ()), len(columns.labels or ()), 1)
+    beside = (columns.split is not None) + (columns.weight is not None)
+    if len(y.table.columns) - len(dropped(y.table, columns)) > used + beside:
         have = "no header" if y.table.header is None else f"the columns {', '.join(y.table.header)}"
         raise DataError(
             f"{y.table.path}",
@@ -288,6 +309,8 @@ def find_labels(
         return read_labels(Path(labels), columns)
     if columns.label is None:
         return None
+    if x is None and columns.weight is not None:
+        raise InputError("sample_weight_column", columns.weight, "a column of a table, and there is none")
     if x is None:
         return _attribute_classes(edges, held, columns.label)
     if x.table is None:
@@ -350,22 +373,24 @@ def _rows(x: Features | None, held: EdgeFile, names: tuple[str, ...], columns: S
     return attribute_matrix(held.attributes, names, columns)
 
 
-def _spread(y: Labels | None, place: dict[str, int], origin: str) -> tuple[Array | None, Array | None]:
-    """Labels and parts in the order of the nodes; nodes that the file does not list have none."""
+def _spread(y: Labels | None, place: dict[str, int], origin: str) -> tuple[Array | None, Array | None, Array | None]:
+    """Labels, parts and weights in the order of the nodes; nodes that the file does not list have none."""
     if y is None:
-        return None, None
+        return None, None, None
     if y.ids is None:
         if len(y.numbers) != len(place):
             raise ValueError(
                 f"{y.path.name} has {len(y.numbers)} labels for the {len(place)} nodes of {origin}; give one row per node, or an id column"
             )
-        return y.numbers, y.codes
+        return y.numbers, y.codes, y.weights
     where = _places(y.ids, place, origin, y.where)
-    blank = -1 if y.classes is not None else np.nan
-    numbers = np.full((len(place), *y.numbers.shape[1:]), blank, dtype=y.numbers.dtype)
-    numbers[where] = y.numbers
-    if y.codes is None:
-        return numbers, None
-    codes = np.zeros(len(place), dtype=np.uint8)
-    codes[where] = y.codes
-    return numbers, codes
+
+    def wide(values: Array | None, blank: float) -> Array | None:
+        if values is None:
+            return None
+        every = np.full((len(place), *values.shape[1:]), blank, dtype=values.dtype)
+        every[where] = values
+        return every
+
+    numbers = wide(y.numbers, np.nan if y.numbers.dtype.kind == "f" else -1)
+    return numbers, wide(y.codes, 0), wide(y.weights, np.nan)

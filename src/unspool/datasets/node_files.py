@@ -13,6 +13,7 @@ import scipy.sparse
 from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
 from unspool.datasets.features import check_finite
 from unspool.datasets.headings import LABELS, headed, id_place, node_ids, unique_names
+from unspool.datasets.indicator import NO, YES
 from unspool.datasets.labels import BLANK, as_text, blank_notes, encode
 from unspool.datasets.limits import TooLarge
 from unspool.datasets.one_hot import category_name, encoded
@@ -39,7 +40,7 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Class numbers and their names, or, without names, rows of numbers to be predicted."""
+    """Class numbers and their names; without names, rows of numbers to be predicted; with both rows and names, several labels."""
 
     numbers: Array
     classes: tuple[str, ...] | None
@@ -48,6 +49,7 @@ class Labels:
     path: Path
     table: Table | None = None
     notes: tuple[str, ...] = ()
+    weights: Array | None = None
 
     def where(self, row: int) -> str:
         """The words that name a row."""
@@ -64,13 +66,16 @@ class Columns:
     split: str | None = None
     targets: Sequence[str] | None = None
     header: bool | None = None
+    labels: Sequence[str] | None = None
+    weight: str | None = None
     drop: Sequence[str] = ()
     #: None where categories make no sense, as for signals.
     one_hot: Mapping[str, Sequence[str] | None] | None = None
 
     def __post_init__(self) -> None:
         named = {"id_column": (self.id,), "feature_columns": self.features, "one_hot": self.one_hot, "label_column": (self.label,),
-                 "split_column": (self.split,), "target_columns": self.targets}  # fmt: skip
+                 "split_column": (self.split,), "target_columns": self.targets, "label_columns": self.labels,
+                 "sample_weight_column": (self.weight,)}  # fmt: skip
         for argument, columns in named.items():
             both = next((column for column in columns or () if column in self.drop), None)
             if both is not None:
@@ -80,8 +85,9 @@ class Columns:
 
     @property
     def answers(self) -> list[str]:
-        """Those that are to be predicted, or say which nodes train."""
-        return [column for column in (self.label, self.split, *(self.targets or ())) if column is not None]
+        """Those that are to be predicted, or say which nodes train, and how much they count."""
+        named = (self.label, self.split, self.weight, *(self.targets or ()), *(self.labels or ()))
+        return [column for column in named if column is not None]
 
 
 def read_features(path: Path, columns: Columns, answers: bool, gaps: bool = False) -> Features:
@@ -248,6 +254,8 @@ def read_labels(path: Path, columns: Columns) -> Labels:
             raise DataError(
                 f"{path}", f"it has no columns, so no {columns.split!r}", f"use a table, or {mention('split')}"
             )
+        if columns.weight is not None:
+            raise DataError(f"{path}", f"it has no columns, so no {columns.weight!r}", "use a table")
         held = _array(path)
         if held.ndim != 1:
             raise ValueError(f"{path} holds labels of shape {held.shape}: expected one class per node")
@@ -258,7 +266,7 @@ def read_labels(path: Path, columns: Columns) -> Labels:
         raise ValueError(
             f"{path}: labels ending in {kind if kind else 'nothing'!r} are not supported; use .csv, .tsv, .txt, .parquet or .npy"
         )
-    named = (columns.id, columns.label, columns.split)
+    named = (columns.id, columns.label, columns.split, columns.weight)
     return labels_of(headed(path, named, labels=True, header=columns.header), columns)
 
 
@@ -273,15 +281,19 @@ def labels_of(table: Table, columns: Columns) -> Labels:
     if not classes:
         raise ValueError(f"{table.path}, {table.label(column)} holds no label at all; is it the right column?")
     codes = None if columns.split is None else _codes(table, table.find(columns.split))
-    return Labels(numbers, classes, ids, codes, table.path, table, blank_notes(texts))
+    return Labels(numbers, classes, ids, codes, table.path, table, blank_notes(texts), _weights(table, columns))
 
 
 def find_targets(x: Features | None, labels: Place | None, columns: Columns) -> Labels:
-    """Numbers to be predicted, from columns of the labels or of the features."""
-    targets = list(columns.targets or ())
+    """Numbers to be predicted, or several labels, from columns of the labels or of the features."""
+    several = bool(columns.labels)
+    argument, targets = (
+        ("label_columns" if several else "target_columns"),
+        list(columns.labels or columns.targets or ()),
+    )
     twice = next((name for i, name in enumerate(targets) if name in targets[:i]), None)
     if twice is not None:
-        raise InputError("target_columns", UNSHOWN, f"each column once, and {twice!r} is named twice")
+        raise InputError(argument, UNSHOWN, f"each column once, and {twice!r} is named twice")
     if labels is not None:
         check_file(Path(labels))
         kind = suffix(Path(labels))
@@ -292,13 +304,49 @@ def find_targets(x: Features | None, labels: Place | None, columns: Columns) -> 
         table = headed(Path(labels), (columns.id, *columns.answers), header=columns.header)
     elif x is None or x.table is None:
         raise InputError(
-            "target_columns", targets, "columns of a table, and there is none", f"give one with {mention('labels')}"
+            argument, targets, "columns of a table, and there is none", f"give one with {mention('labels')}"
         )
     else:
         table = x.table
-    values = np.array([_numbers_or_blank(table, table.find(column)) for column in targets]).T
+    read = _yes_or_no if several else _numbers_or_blank
+    values = np.array([read(table, table.find(column)) for column in targets]).T
     codes = None if columns.split is None else _codes(table, table.find(columns.split))
-    return Labels(values, None, node_ids(table, columns.id), codes, table.path, table)
+    names = tuple(targets) if several else None
+    ids = node_ids(table, columns.id)
+    return Labels(values, names, ids, codes, table.path, table, weights=_weights(table, columns))
+
+
+def _yes_or_no(table: Table, column: int) -> list[float]:
+    """1, 0, or NaN where a cell is empty."""
+    found: list[float] = []
+    for row, text in enumerate(table.texts(column)):
+        word = text.strip().lower()
+        # Trap: -1 may mean no, and may mean that nobody knows.
+        if word not in YES | NO | (BLANK - {"-1", "-1.0"}):
+            raise DataError(
+                f"{table.where(row)}, {table.label(column)}",
+                f"{text!r} is not yes or no: of several labels, each is 1 or 0, yes or no, true or false",
+                "leave the cell empty where it is not known",
+            )
+        found.append(1.0 if word in YES else 0.0 if word in NO else float("nan"))
+    return found
+
+
+def _weights(table: Table, columns: Columns) -> Array | None:
+    """How much each row counts; NaN where a cell is empty."""
+    if columns.weight is None:
+        return None
+    place, found = table.find(columns.weight), list[float]()
+    for row, text in enumerate(table.texts(place)):
+        blank = text.strip().lower() in BLANK - {"-1", "-1.0"}
+        if not blank and not (is_number(text) and 0 <= float(text) < float("inf")):
+            raise DataError(
+                f"{table.where(row)}, {table.label(place)}",
+                f"{text!r} is not a weight: weights are finite numbers of at least 0",
+                "correct the line",
+            )
+        found.append(float("nan") if blank else float(text))
+    return np.array(found)
 
 
 def _numbers_or_blank(table: Table, column: int) -> list[float]:
@@ -319,7 +367,8 @@ def label_place(table: Table, columns: Columns) -> int:
     """Which column is the label: the one that was named, the one called so, or the only one left."""
     if columns.label is not None:
         return table.find(columns.label)
-    taken = {id_place(table, columns.id), None if columns.split is None else table.find(columns.split)}
+    beside = [table.find(column) for column in (columns.split, columns.weight) if column is not None]
+    taken = {id_place(table, columns.id), *beside}
     taken |= {table.find(name) for name in dropped(table, columns)}
     left = [c for c in range(len(table.columns)) if c not in taken]
     if table.header is None and len(table.columns) <= 2:

@@ -12,7 +12,9 @@ from torch import Tensor
 from unspool.datasets import splits
 from unspool.datasets.dataset import Dataset
 from unspool.datasets.features import identity, read_features
+from unspool.datasets.indicator import is_indicator, read_indicator
 from unspool.datasets.labels import encode, read_label_numbers, read_targets
+from unspool.datasets.sample_weight import read_sample_weight
 from unspool.datasets.split import Split
 from unspool.datasets.tables import is_number
 from unspool.graph.edges import merge, read_edge_index, read_weights, settle, tell
@@ -33,6 +35,8 @@ def from_tensors(
     targets: Any = None,
     feature_names: Sequence[str] | None = None,
     directed: bool | None = None,
+    sample_weight: Any = None,
+    class_order: Sequence[str] | None = None,
     split: Splitting = None,
     name: str = "own data",
 ) -> Dataset:
@@ -41,16 +45,19 @@ def from_tensors(
     Args:
         edge_index: integers of shape (2, edges), sources above targets.
         features: numbers of shape (nodes, features), dense or sparse; without any, every node gets one of its own.
-        labels: a class number or name per node; -1, ``None``, NaN or an empty name where a node has none.
+        labels: a class number or name per node; -1, ``None``, NaN or an empty name where a node has none. Of shape (nodes, labels),
+            several labels per node: 1 for yes, 0 for no, NaN where it is not known.
         nodes: how many nodes there are, where neither features nor labels tell.
         edge_weight: one non-negative number per edge.
-        classes: names of the classes, where labels are numbers.
+        classes: names of the classes, where labels are numbers; of the labels, where there are several per node.
         names: the nodes' own names, in order.
         targets: numbers to be predicted instead of classes, one or a row per node; NaN where a node has none.
         feature_names: the names of the features' columns.
         directed: True to keep edges as they are listed. Otherwise every edge of the graph runs both ways, and of two directions
             the larger weight counts; False says that this is meant, and when nothing is said a
             :class:`~unspool.graph.EdgeDirectionWarning` and a note tell where it changes something.
+        sample_weight: how much each node counts in training, one number of at least 0 per node; NaN where a node has no label.
+        class_order: the names of the classes from the lowest to the highest, where they have an order to be learnt.
         split: a :class:`Split` or a function from data sets to splits; else 60/20/20 % of each class (of the nodes that have
             targets), seed 0.
         name: what the set is called.
@@ -77,20 +84,23 @@ def from_tensors(
         notes = (*notes, "no features given: every node has one of its own")
     if read.shape[0] != count:
         raise ValueError(f"{read.shape[0]} rows of features for {count} nodes; give one row per node")
-    if labels is None:
+    several = is_indicator(labels)
+    if labels is None or several:
         numbers, named = torch.full((count,), -1), ()
     else:
         numbers, named = read_label_numbers(labels, count)
-    named = named if classes is None else tuple(str(c) for c in classes)
     aims = None if targets is None else read_targets(targets, count)
+    if several:
+        aims, named = read_indicator(labels, count, said=classes is not None, alone=targets is None)
+    named = named if classes is None else tuple(str(c) for c in classes)
     columns = None if feature_names is None else tuple(str(c) for c in feature_names)
     if columns is not None and len(columns) != read.shape[1]:
         raise ValueError(f"{len(columns)} names for {read.shape[1]} features; give one per column")
     made = Dataset(
         name, index, read, numbers, named, None, weight, known, notes, targets=aims, feature_names=columns,
-        directed=directed is True,
+        directed=directed is True, sample_weight=None if sample_weight is None else read_sample_weight(sample_weight, count),
     )  # fmt: skip
-    return _with_split(made, split)
+    return _with_split(made if class_order is None else made.in_order(class_order), split)
 
 
 def from_pyg(
@@ -283,7 +293,8 @@ def _count(features: Any, labels: Any, targets: Any, names: Sequence[Any] | None
         return int(nodes)
     if features is not None:
         return int(features.shape[0])
-    return next((len(given) for given in (labels, targets, names) if given is not None), None)
+    told: Any = next((given for given in (labels, targets, names) if given is not None), None)
+    return None if told is None else int(told.shape[0]) if hasattr(told, "shape") else len(told)
 
 
 def _merged(

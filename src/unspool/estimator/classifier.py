@@ -10,9 +10,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from torch import Tensor
 
+from unspool.datasets.indicator import is_indicator
+from unspool.errors import InputError
 from unspool.estimator.labels import as_array, has_label, read_labels
 from unspool.estimator.node import NodeEstimator
-from unspool.train import CrossEntropy, Loss
+from unspool.estimator.question import put_in_order, read_kind, read_several
+from unspool.train import Loss, MultiLabel, TaskKind
+from unspool.train.class_weight import ClassWeight
 
 Array = np.ndarray[Any, Any]
 
@@ -20,8 +24,8 @@ Array = np.ndarray[Any, Any]
 class NodeClassifier(ClassifierMixin, NodeEstimator):
     r"""Classify the nodes of a graph from a few labels: a model of :mod:`unspool.models` as a scikit-learn estimator.
 
-    Trains :math:`\min \sum_{i \in \text{labelled}} U(y_i, \hat y_i)`, the upper level of the bilevel problem (3), with
-    cross-entropy; every node of the graph takes part in the propagation, whether it has a label or not.
+    Trains :math:`\min \sum_{i \in \text{labelled}} w_i\, U(y_i, \hat y_i)`, the upper level of the bilevel problem (3), with
+    cross-entropy unless ``loss`` says otherwise; every node of the graph takes part in the propagation, whether it has a label or not.
 
     Two ways to say what ``x`` is:
 
@@ -49,10 +53,17 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         directed: True to keep edges in the direction in which they are listed. Otherwise every edge runs both ways, as
             everywhere; False says that this is meant, and when nothing is said a warning tells where it changes something. An
             ``unspool.Graph`` is taken as it was made.
+        loss: what is learnt, a :class:`~unspool.train.TaskKind` or its name: ``"classes"``, ``"binary"`` (two classes, one output), ``"ordinal"``
+            (classes in order) or ``"multilabel"`` (several labels per node, ``y`` of shape (nodes, labels)). When omitted,
+            ``"multilabel"`` where ``y`` has several columns, else ``"classes"``.
+        class_weight: how much classes count: ``"balanced"`` as in scikit-learn, from the nodes that are learnt from, or a mapping with one
+            weight for each class. With several labels, ``"balanced"`` weighs yes against no, label by label.
+        class_order: for ``"ordinal"``, the classes from the lowest to the highest; needed where they are names.
         settings: of the model (``depth``, ``hidden``, ``dropout``, ...); searchable like any other argument.
 
     Attributes:
-        classes_: the sorted classes.
+        classes_: the sorted classes; from the lowest to the highest under ``"ordinal"``, the numbers of the labels under ``"multilabel"``.
+        kind_: what was learnt.
         model_: the trained ``torch.nn.Module``, in evaluation mode.
         run_: the training run: all epochs, the one that was chosen, and why it ended.
         objective_: the denoising problem that the model solves.
@@ -76,24 +87,31 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
     __metadata_request__predict_proba = {"x": UNUSED}  # noqa: RUF012  as of the other methods
 
     classes_: Array
+    kind_: TaskKind
 
     def predict_proba(self, x: Any = None, graph: Any = None) -> Array:
-        """The probability of each class, shape (rows, classes); columns in the order of ``classes_``.
+        """The probability of each class, shape (rows, classes), or of each label; columns in the order of ``classes_``.
 
         Args:
             x: as in ``fit``; all nodes of the training graph when omitted.
             graph: the graph of these nodes; the one it was trained on when omitted.
         """
-        return self._output(x, graph).softmax(-1).numpy()
+        output = self._output(x, graph)
+        found = self.kind_.answer(output).numpy()
+        return np.concatenate([1 - found, found], axis=1) if self.kind_ is TaskKind.BINARY else found
 
     def predict(self, x: Any = None, graph: Any = None) -> Array:
-        """The most probable class of each row of ``x`` (see :meth:`predict_proba`)."""
-        place = self._output(x, graph).argmax(-1).numpy()
-        return self.classes_[place]
+        """The most probable class of each row of ``x`` (see :meth:`predict_proba`); of several labels, 1 where it is probable."""
+        found = self.predict_proba(x, graph)
+        return (found > 0.5).astype(np.int64) if self.kind_ is TaskKind.MULTILABEL else self.classes_[found.argmax(1)]
 
     def score(self, x: Any, y: Any, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The share of labelled rows that are classified rightly; rows without a label do not count."""
-        found, truth = self.predict(x, graph), as_array(y).reshape(-1)
+        """The share of labelled rows that are classified rightly; of several labels, the micro-averaged F1. What is not known does not count."""
+        found = self.predict(x, graph)
+        if self.kind_ is TaskKind.MULTILABEL:
+            truth = torch.as_tensor(read_several(y, found.shape[0], said=True))
+            return float(MultiLabel().score(torch.as_tensor(found).double() - 0.5, truth))
+        truth = as_array(y).reshape(-1)
         if truth.shape != found.shape:
             raise ValueError(f"y has {truth.size} entries for {found.size} rows of x: give one per row")
         known = has_label(truth)
@@ -102,8 +120,36 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         return float(np.mean(found[known] == truth[known]))
 
     def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:
+        said = read_kind(self.loss, _KINDS)
+        several = said is TaskKind.MULTILABEL or (said is None and is_indicator(y))
+        self.kind_ = TaskKind.MULTILABEL if several else TaskKind.CLASSES if said is None else said
+        if several:
+            table = read_several(y, count, said is not None)
+            self.classes_ = np.arange(table.shape[1])
+            return table, np.asarray(~np.isnan(table).all(axis=1)), np.zeros(count, dtype=np.int64)
         codes, self.classes_ = read_labels(y, count)
+        if self.kind_ is TaskKind.BINARY and self.classes_.size != 2:
+            raise InputError("loss", self.loss, f"two classes to tell apart, and y has {self.classes_.size}")
+        if self.kind_ is TaskKind.ORDINAL:
+            codes, self.classes_ = put_in_order(codes, self.classes_, self.class_order)
+        elif self.class_order is not None:
+            raise InputError("class_order", self.class_order, "none, as it belongs to loss='ordinal'")
         return codes, codes >= 0, codes
 
     def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
-        return torch.as_tensor(values), len(self.classes_), CrossEntropy()
+        many = {TaskKind.BINARY: 1, TaskKind.ORDINAL: len(self.classes_) - 1}
+        target = torch.as_tensor(values)
+        if self.kind_ is TaskKind.MULTILABEL:
+            target = target.to(torch.get_default_dtype())
+        return target, many.get(self.kind_, len(self.classes_)), self.kind_.loss()
+
+    def _class_weight(self) -> ClassWeight | None:
+        return self.kind_.class_weight(self.class_weight, self.classes_.tolist())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+_KINDS = (TaskKind.CLASSES, TaskKind.BINARY, TaskKind.ORDINAL, TaskKind.MULTILABEL)

@@ -44,8 +44,17 @@ def has_label(y: Array) -> Array:
 
 
 def has_target(y: Array) -> Array:
-    """Which nodes have a target: no entry of theirs is NaN."""
-    return np.asarray(~np.isnan(y.astype(float).reshape(y.shape[0], -1)).any(axis=1))
+    """Which nodes have a target: no entry of theirs is NaN; of several labels, each 1 or 0, one that is known is enough.
+
+    Example:
+        >>> nan = float("nan")
+        >>> has_target(np.array([[1, nan], [nan, nan], [0, 1]])), has_target(np.array([[2.5, nan], [1.0, 2.0]]))
+        (array([ True, False,  True]), array([False,  True]))
+    """
+    table = y.astype(float).reshape(y.shape[0], -1)
+    gap = np.isnan(table)
+    several = table.shape[1] > 1 and bool(np.isin(table[~gap], (0, 1)).all())
+    return np.asarray(~(gap.all(axis=1) if several else gap.any(axis=1)))
 
 
 def read_labels(y: Any, nodes: int) -> tuple[Array, Array]:

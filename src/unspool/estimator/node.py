@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from unspool.datasets.features import Features, row_normalise
+from unspool.datasets.sample_weight import read_sample_weight
 from unspool.device import check_device, device_for
 from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.inputs import read_graph, read_ids, read_x
@@ -21,7 +22,8 @@ from unspool.estimator.settings import OpenSettings
 from unspool.graph import Graph
 from unspool.models import UGDGNN
 from unspool.objective import Objective
-from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TrainConfig, Trial, fit, seeded
+from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TaskKind, TrainConfig, Trial, fit, seeded
+from unspool.train.class_weight import ClassWeight
 
 Array = np.ndarray[Any, Any]
 #: The defaults of estimators, studies and the command line.
@@ -64,6 +66,9 @@ class NodeEstimator(OpenSettings, ABC):
         features: Any = None,
         graph: Any = None,
         directed: bool | None = None,
+        loss: TaskKind | str | None = None,
+        class_weight: Any = None,
+        class_order: Any = None,
         **settings: Any,
     ) -> None:
         self.model = model
@@ -79,6 +84,9 @@ class NodeEstimator(OpenSettings, ABC):
         self.features = features
         self.graph = graph
         self.directed = directed
+        self.loss = loss
+        self.class_weight = class_weight
+        self.class_order = class_order
         self._settings = settings
 
     @abstractmethod
@@ -89,17 +97,24 @@ class NodeEstimator(OpenSettings, ABC):
     def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
         """Targets for training, over all nodes, how many outputs the model needs, and its upper loss."""
 
-    def fit(self, x: Any, y: Any, *, graph: Any = None, valid: Any = None) -> Any:
+    @abstractmethod
+    def _class_weight(self) -> ClassWeight | None:
+        """How much classes count, checked against those that were read."""
+
+    def fit(self, x: Any, y: Any, *, graph: Any = None, valid: Any = None, sample_weight: Any = None) -> Any:
         """Train on the labelled nodes; all nodes of the graph take part in the propagation.
 
         Args:
             x: features of all nodes, shape (nodes, features): an array, a tensor, a table or a sparse matrix. If ``features``
                 were given to the constructor, ids of the nodes that ``y`` speaks of, and all others count as unlabelled.
-            y: one label or target per row of ``x``; -1 (classes) or NaN (numbers) where there is none.
+            y: one label or target per row of ``x``; -1 (classes) or NaN (numbers) where there is none. For a classifier, several columns
+                are several labels per node: 1, 0, or NaN where it is not known.
             graph: an ``unspool.Graph``, an ``edge_index``, a SciPy adjacency matrix, a NetworkX graph or a PyG ``Data``; needed
                 unless the constructor was given one.
             valid: ids of labelled nodes (or a mask over all nodes) that choose the epoch and are not learnt from; a share of
                 ``valid_share`` when omitted.
+            sample_weight: how much each row of ``x`` counts in the training and validation losses, numbers of at least 0; all the
+                same when omitted.
 
         Returns:
             The estimator itself.
@@ -110,8 +125,10 @@ class NodeEstimator(OpenSettings, ABC):
         given = nodes if rows is None else rows.size
         vars(self).pop("model_", None)  # old weights and new classes must not meet if training fails
         values, known, strata = self._learn(y, given)
+        weight = None if sample_weight is None else read_sample_weight(sample_weight, given)
         if rows is not None:
             values, known, strata = _spread(rows, nodes, values, known, strata)
+            weight = None if weight is None else torch.ones(nodes).index_copy_(0, torch.as_tensor(rows), weight)
         ids = np.flatnonzero(known)
         if valid is None:
             train, held = hold_out(ids, strata[ids], self.valid_share, self.seed)
@@ -120,7 +137,8 @@ class NodeEstimator(OpenSettings, ABC):
         target, outputs, loss = self._scale(values, train)
         chooser = held if held.size else train
         parts = [torch.as_tensor(part) for part in (train, chooser, ids[:0])]
-        self._train(Task(every, place, target, parts[0], parts[1], parts[2], loss), outputs, held.size > 0)
+        task = Task(every, place, target, parts[0], parts[1], parts[2], loss, weight=weight)
+        self._train(task.with_class_weight(self._class_weight()), outputs, held.size > 0)
         return self
 
     def _train(self, task: Task, outputs: int, chosen: bool) -> None:

@@ -9,7 +9,9 @@
 (20, True)
 """
 
+from unspool.train.class_weight import Balance
 from unspool.train.config import LowerLevel, Monitor, Precision, Stop, TrainConfig
+from unspool.train.counts import Counts
 from unspool.train.fitting import Diverged, Run, fit
 from unspool.train.link_baselines import LinkBaseline
 from unspool.train.link_evaluation import LinkEvaluation, LinkProtocol, evaluate_links
@@ -17,6 +19,8 @@ from unspool.train.link_metrics import LinkMetrics
 from unspool.train.links import link_task
 from unspool.train.loader import DataRecord, PreparedTrial, TrialLoader
 from unspool.train.loss import Binary, CrossEntropy, Link, Loss, Own, Ranking, Regression
+from unspool.train.multilabel import MultiLabel
+from unspool.train.ordinal import Ordinal
 from unspool.train.preset import DEFAULT, Preset
 from unspool.train.record import Ending, Epoch, Result
 from unspool.train.seeding import seeded
@@ -26,7 +30,7 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Binary", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol", "Loss", "LowerLevel", "Monitor", "Own", "Precision", "PreparedTrial",
+    "DEFAULT", "Balance", "Binary", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol", "Loss", "LowerLevel", "Monitor", "MultiLabel", "Ordinal", "Own", "Precision", "PreparedTrial",
     "Preset", "Ranking", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TrainConfig", "Trial", "TrialLoader", "evaluate_links",
     "fit", "link_task", "repeat", "seeded", "train_trial",
 ]  # fmt: skip

@@ -82,13 +82,14 @@ class Epochs:
         if self._wants_closure:
             self.optimiser.zero_grad(set_to_none=True)
         task = self.task
-        loss = task.loss.loss(*task.loss.learn(self._output(), task.train, task.target))
+        rows, wanted = task.loss.learn(self._output(), task.train, task.target)
+        loss = task.loss_of(rows, wanted, task.train)
         loss.backward()
         return loss
 
     def _look(self, output: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         found, target = self.task.loss.read(output, ids), self.task.target.index_select(0, ids)
-        return self.task.loss.loss(found, target).double(), self.task.loss.score(found, target).double()
+        return self.task.loss_of(found, target, ids).double(), self.task.loss.score(found, target).double()
 
     def _output(self) -> Tensor:
         if self.config.precision is Precision.FULL:

@@ -16,6 +16,7 @@ from unspool.datasets import load as load_dataset
 from unspool.datasets.fingerprint import fingerprint
 from unspool.errors import UNSHOWN, InputError
 from unspool.settings.kinds import EnumMember
+from unspool.train.class_weight import Balance
 from unspool.train.links import link_task
 from unspool.train.seeding import seeded
 from unspool.train.task import Task
@@ -67,6 +68,9 @@ class TrialLoader:
         device: where to train.
         kind: what is predicted; seen from the data when omitted.
         loss: an upper loss of your own in the place of that of the kind.
+        class_weight: how much classes count in the training and validation losses: ``"balanced"``, which is counted on the training
+            nodes of each split as scikit-learn does, or one weight for each class by its name. Weights of single nodes come with the
+            data (``Dataset.sample_weight``).
         source: where the data came from, in plain values, for whoever has to find them again.
 
     Example:
@@ -85,6 +89,7 @@ class TrialLoader:
         *,
         kind: TaskKind | None = None,
         loss: Any = None,
+        class_weight: Any = None,
         source: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(data, Dataset | str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -100,6 +105,7 @@ class TrialLoader:
         if self.kind is TaskKind.LINKS and loss is not None:
             raise InputError("loss", UNSHOWN, "none with kind=TaskKind.LINKS, whose loss belongs to its pairs")
         self.kind.check(self.data)
+        self.class_weight = self.kind.class_weight(class_weight, self.data.classes)
         self.source = {"dataset": self.name} if source is None and isinstance(data, str) else source
         self._loss = self.kind.loss() if loss is None and self.kind is not TaskKind.LINKS else loss
         self._tasks: dict[Any, Task] = {}
@@ -116,14 +122,18 @@ class TrialLoader:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The name of what is learnt, and from what: data, splits, loss."""
+        """The name of what is learnt, and from what: data (with the weights of nodes), splits, loss, weights of classes."""
         if self.kind is TaskKind.LINKS:
             # 2: of two directions of a link the larger weight counts, where it was that of the first.
             return f"{self.data.hash[:16]}-{fingerprint('links 2')[:8]}"
         # At least two splits: one that stands alone and one that is drawn anew may begin with the same nodes. Of splits that came
         # with the data, all.
         many = max(2, len(self.data.recorded))
-        parts = fingerprint([self.split(k).hash for k in range(many)], identity.digest(self.first.loss, "loss"))
+        rule = self.class_weight
+        weights = () if rule is None else ([rule.value] if isinstance(rule, Balance) else [repr(w) for w in rule],)
+        parts = fingerprint(
+            [self.split(k).hash for k in range(many)], identity.digest(self.first.loss, "loss"), *weights
+        )
         return f"{self.data.hash[:16]}-{parts[:8]}"
 
     @property
@@ -163,7 +173,8 @@ class TrialLoader:
     def _nodes(self, split: Split, rows: bool) -> Task:
         base = self._features(rows)
         train, valid, test = (part.to(self.device) for part in (split.train, split.valid, split.test))
-        return Task(base.x, base.graph, base.target, train, valid, test, base.loss).scaled()
+        made = Task(base.x, base.graph, base.target, train, valid, test, base.loss, weight=base.weight)
+        return made.scaled().with_class_weight(self.class_weight)
 
     def _features(self, rows: bool) -> Task:
         """All that tasks share, with or without scaled rows."""

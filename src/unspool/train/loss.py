@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from unspool.errors import IncompatibleError, mention
+
 #: Scores that are shares, and are shown in per cent wherever they are shown; others, such as R², are shown as they are.
-SHARES = ("accuracy", "AUC", "pairs in order")
+SHARES = ("accuracy", "AUC", "pairs in order", "micro-F1")
 
 
 class Loss(ABC):
@@ -49,6 +51,17 @@ class Loss(ABC):
     @abstractmethod
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """The score over the same nodes, a scalar."""
+
+    def each(self, output: Tensor, target: Tensor) -> Tensor:
+        """The loss of every node by itself, which weights need; a loss that compares nodes with each other has none."""
+        raise IncompatibleError(
+            f"{type(self).__name__} has no loss of single nodes, so they cannot have weights; leave {mention('sample_weight')} and "
+            f"{mention('class_weight')} out"
+        )
+
+    def weighted(self, output: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+        """The weighted mean of the losses of single nodes, Σ wᵢ lᵢ / Σ wᵢ: the size of the weights does not matter, only their ratio."""
+        return (weight * self.each(output, target)).sum() / weight.sum()
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,10 @@ class CrossEntropy(Loss):
                 f"out_features={int(target.max()) + 1} or more"
             ) from None
 
+    def each(self, output: Tensor, target: Tensor) -> Tensor:
+        """The negative log likelihood of every node."""
+        return functional.cross_entropy(output, target, reduction="none")
+
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """The share of nodes whose largest output is the right class."""
         return (output.argmax(-1) == target).to(output.dtype).mean()
@@ -107,6 +124,10 @@ class Binary(Loss):
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean binary cross-entropy of the logits."""
         return functional.binary_cross_entropy_with_logits(output[..., 0], target.to(output.dtype))
+
+    def each(self, output: Tensor, target: Tensor) -> Tensor:
+        """The binary cross-entropy of every node."""
+        return functional.binary_cross_entropy_with_logits(output[..., 0], target.to(output.dtype), reduction="none")
 
     def check(self, target: Tensor, ids: Tensor, part: str) -> None:
         """Both answers occur, or the area under the curve means nothing."""
@@ -157,6 +178,10 @@ class Regression(Loss):
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean squared error."""
         return functional.mse_loss(output, target.view(output.shape).to(output.dtype))
+
+    def each(self, output: Tensor, target: Tensor) -> Tensor:
+        """The squared error of every node, the mean over its numbers."""
+        return (output - target.view(output.shape).to(output.dtype)).square().mean(-1)
 
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """1 − squared error / variance; NaN where all targets are equal, and there is none."""

@@ -17,6 +17,7 @@ from unspool.files import remove_leftovers
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
 from unspool.settings import REQUIRED
+from unspool.train.class_weight import Balance
 from unspool.train.fitting import Run
 from unspool.train.link_evaluation import evaluate_links
 from unspool.train.loader import TrialLoader
@@ -163,6 +164,12 @@ def _data(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
 def _task(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
     scaling = loader.task(trial.seed, trial.normalise_rows).scaling
     found: dict[str, Any] = {"kind": loader.kind.value, "score": loader.score}
+    rule = loader.class_weight
+    if rule is not None:
+        named = rule.value if isinstance(rule, Balance) else dict(zip(loader.data.classes, rule, strict=True))
+        found["class_weight"] = named
+    if loader.data.sample_weight is not None:
+        found["sample_weight"] = True
     return found if scaling is None else {**found, "centre": scaling.centre.tolist(), "scale": scaling.scale.tolist()}
 
 

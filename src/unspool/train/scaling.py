@@ -1,4 +1,4 @@
-"""Numbers to predict at mean 0 and size 1: measured on the training nodes of one split, and taken back afterwards."""
+"""Numbers to predict at mean 0 and size 1, counts at mean 1: measured on the training nodes of one split, and taken back afterwards."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Scaling:
     """Mean and spread of each column of targets, over the nodes that are learnt from and no others.
 
     Attributes:
-        centre: the means, float64 on the CPU.
-        scale: the standard deviations; 1 where all targets are equal.
+        centre: the means, float64 on the CPU; 0 for counts.
+        scale: the standard deviations, 1 where all targets are equal; for counts the means.
 
     Example:
         >>> import torch
@@ -35,6 +35,12 @@ class Scaling:
         known = target.detach().cpu().double()[train.cpu()]
         spread = known.std(0, correction=0)
         return Scaling(known.mean(0), torch.where(spread > 0, spread, 1.0))
+
+    @staticmethod
+    def by_mean(target: Tensor, train: Tensor) -> Scaling:
+        """For counts, which stay at least 0: their mean on some nodes becomes 1."""
+        known = target.detach().cpu().double()[train.cpu()].mean(0)
+        return Scaling(torch.zeros_like(known), torch.where(known > 0, known, 1.0))
 
     def apply(self, target: Tensor) -> Tensor:
         """Targets as they are learnt, in torch's default dtype; computed in float64, so that it is rounded in one way."""

@@ -10,10 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.errors import DataError, mention
 from unspool.graph import Graph
 from unspool.ops import SparseFeatures, features_of
-from unspool.train.loss import CrossEntropy, Link, Regression, as_loss
+from unspool.train.class_weight import ClassWeight, weights_of
+from unspool.train.counts import Counts
+from unspool.train.loss import CrossEntropy, Link, Loss, Regression, as_loss
 from unspool.train.scaling import Scaling
+from unspool.train.task_kind import TaskKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,8 @@ class Task:
         train, valid, test: ids of nodes (of pairs).
         loss: the upper loss, or any function of (output rows, target rows).
         scaling: how the targets were brought to size one, where :meth:`scaled` did so.
+        weight: how much items count in the training and validation losses, one number each (of several labels, perhaps one per
+            entry); None where all count the same. Scores never have weights.
 
     Example:
         >>> from unspool import datasets
@@ -43,6 +49,7 @@ class Task:
     test: Tensor
     loss: Any = field(default_factory=CrossEntropy)
     scaling: Scaling | None = None
+    weight: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", as_loss(self.loss))
@@ -56,6 +63,40 @@ class Task:
                     f"the {name} set names item {int(ids.max())}, but there are {self.target.shape[0]} targets"
                 )
             self.loss.check(self.target, ids, name)
+        if self.weight is not None:
+            self._check_weight(self.weight)
+
+    def _check_weight(self, weight: Tensor) -> None:
+        if type(self.loss).each is Loss.each:
+            self.loss.each(self.target, self.target)  # says why not
+        shapes = (self.target.shape[:1], self.target.shape)
+        if weight.shape not in shapes:
+            raise ValueError(f"weights of shape {tuple(weight.shape)} for {shapes[0][0]} targets: give one per target")
+        for part in ("train", "valid"):
+            ids = getattr(self, part)
+            held, known = (
+                weight[ids].reshape(ids.numel(), -1),
+                torch.isfinite(self.target[ids].reshape(ids.numel(), -1)),
+            )
+            bad = torch.nonzero(~(torch.isfinite(held) & (held >= 0)).all(1)).flatten()
+            if bad.numel():
+                item = int(ids[bad[0]])
+                told = (
+                    "no weight"
+                    if bool(torch.isnan(weight[item]).any())
+                    else f"the weight {float(weight[item].min()):g}"
+                )
+                raise DataError(
+                    f"node {item}",
+                    f"it is in the {part} set and has {told}, and weights are finite numbers of at least 0",
+                    "correct it, or take it out of the split",
+                )
+            if not bool((held * known).sum() > 0):
+                raise DataError(
+                    f"the {part} set",
+                    "all weights are zero, so nothing counts",
+                    f"correct {mention('sample_weight')} or {mention('class_weight')}, or choose another split",
+                )
 
     def _check_lengths(self) -> None:
         nodes = int(self.x.shape[-2])
@@ -77,23 +118,26 @@ class Task:
     def of(data: Any, loss: Any = None) -> Task:
         """The task of a dataset (anything with features, graph, labels or targets, and a split).
 
-        Without a loss: cross-entropy for labels, squared error where the data has ``targets`` (numbers) instead. Under squared
-        error numbers are learnt at mean 0 and size 1 (:meth:`scaled`); ``task.scaling.undo(output)`` takes predictions back.
+        Without a loss: that of what the data ask for (:meth:`TaskKind.seen_in`), cross-entropy for labels and squared error
+        for numbers. Under squared error numbers are learnt at mean 0 and size 1 (:meth:`scaled`); ``task.scaling.undo(output)``
+        takes predictions back. Weights of the data's nodes (``sample_weight``) are those of the task.
         """
         split = data.split
         if split is None:
             raise ValueError(f"{data.name} has no split; give it one with data.with_split(...)")
         numbers = getattr(data, "targets", None)
         if loss is None:
-            loss = CrossEntropy() if numbers is None else Regression()
+            loss = TaskKind.seen_in(data).loss()
         target = data.labels if numbers is None else numbers
-        return Task(data.features, data.graph, target, split.train, split.valid, split.test, loss).scaled()
+        weight = getattr(data, "sample_weight", None)
+        parts = (split.train, split.valid, split.test)
+        return Task(data.features, data.graph, target, *parts, loss, weight=weight).scaled()
 
     def scaled(self) -> Task:
-        """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error.
+        """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error; counts at mean 1.
 
         Everything that trains comes through here, so the same split gives the same numbers: ``unspool train``, studies, estimators. R² stays
-        what it is. Other losses see their targets as they came.
+        what it is, and so does D² of a count. Other losses see their targets as they came.
 
         Example:
             >>> from unspool import datasets
@@ -102,10 +146,35 @@ class Task:
             >>> float(task.scaling.centre) > 0, bool(abs(task.target[task.train].mean()) < 1e-6)
             (True, True)
         """
-        if type(self.loss) is not Regression or self.scaling is not None:
+        makers: dict[type, Any] = {Regression: Scaling.of, Counts: Scaling.by_mean}
+        if type(self.loss) not in makers or self.scaling is not None:
             return self
-        scaling = Scaling.of(self.target, self.train)
+        scaling = makers[type(self.loss)](self.target, self.train)
         return replace(self, target=scaling.apply(self.target), scaling=scaling)
+
+    def with_class_weight(self, rule: ClassWeight | None) -> Task:
+        """The same task with every node's weight multiplied by that of its class, counted on the training nodes.
+
+        Example:
+            >>> from unspool import datasets
+            >>> from unspool.train.class_weight import Balance
+            >>> task = Task.of(datasets.load("citeseer")).with_class_weight(Balance.BALANCED)
+            >>> task.weight.shape, float(task.weight[task.train].sum())
+            (torch.Size([3327]), 120.0)
+        """
+        if rule is None:
+            return self
+        each = weights_of(rule, self.target.cpu(), self.train.cpu())
+        if self.weight is not None:
+            own = self.weight.cpu()
+            each = each * (own if own.ndim == each.ndim else own[:, None])
+        return replace(self, weight=each.to(torch.get_default_dtype()).to(self.target.device))
+
+    def loss_of(self, rows: Tensor, target: Tensor, ids: Tensor) -> Tensor:
+        """The loss of some items, given what the network says of them, with their weights where there are any."""
+        if self.weight is None:
+            return self.loss.loss(rows, target)
+        return self.loss.weighted(rows, target, self.weight.index_select(0, ids))
 
     @functools.cached_property
     def digest(self) -> str:
@@ -116,7 +185,8 @@ class Task:
         features = x.operator.forward if isinstance(x, SparseFeatures) else x
         pairs = [self.loss.pairs] if isinstance(self.loss, Link) else []
         graph = [matrix.forward for matrix in (self.graph.operator, self.graph.smoother) if matrix is not None]
-        for part in (features, *graph, self.target, self.train, self.valid, self.test, *pairs):
+        weight = [] if self.weight is None else [self.weight]
+        for part in (features, *graph, self.target, self.train, self.valid, self.test, *pairs, *weight):
             for values in (part,) if isinstance(part, Tensor) else (part.crow, part.col, part.val):
                 held.update(f"{values.dtype} {tuple(values.shape)};".encode())
                 held.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
@@ -126,4 +196,4 @@ class Task:
         """The same task on another device."""
         ids = (self.train.to(device), self.valid.to(device), self.test.to(device))
         parts = (self.x.to(device), self.graph.to(device), self.target.to(device), *ids, self.loss.to(device))
-        return Task(*parts, scaling=self.scaling)
+        return Task(*parts, scaling=self.scaling, weight=None if self.weight is None else self.weight.to(device))

@@ -22,7 +22,12 @@ _DATA = (
     click.option("--features", type=PLACE, help="Your nodes' features: CSV, TSV, Parquet, .npy, .npz."),
     click.option("--labels", type=PLACE, help="Your nodes' classes or numbers: CSV, TSV, Parquet, .npy."),
     click.option("--id-column", help="The column with the nodes' names, if it is not called id, node or name."),
-    click.option("--label-column", help="The column with the classes; without --labels, one of --features."),
+    click.option(
+        "--label-column", "label_columns", multiple=True,
+        help="The column with the classes; without --labels, one of --features. Repeated: several labels per node, a column of 1 and 0 each.",
+    ),
+    click.option("--class-order", help="The classes from the lowest to the highest, separated by commas, where they have an order to learn."),
+    click.option("--sample-weight-column", help="A column beside the labels that says how much each node counts in training."),
     click.option("--target-column", "target_columns", multiple=True, help="A column of numbers to predict; may be repeated."),
     click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
     click.option("--drop-column", "drop_columns", multiple=True, help="A column to leave out; may be repeated."),
@@ -88,7 +93,11 @@ def task_options(command: Command) -> Command:
         default=None,
         help="Scale rows of features to sum 1; the preset's choice when omitted.",
     )(command)
-    kinds = click.Choice(["classes", "binary", "numbers", "ranking", "links"])
+    kinds = click.Choice(["classes", "binary", "multilabel", "ordinal", "numbers", "counts", "ranking", "links"])
+    command = click.option(
+        "--class-weight", multiple=True, metavar="balanced|CLASS=WEIGHT",
+        help="How much classes count in training: balanced (rare classes as much as frequent ones), or CLASS=WEIGHT for each class.",
+    )(command)  # fmt: skip
     return click.option("--loss", type=kinds, help="What is predicted; detected from the data when omitted.")(command)
 
 

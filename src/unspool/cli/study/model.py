@@ -71,7 +71,8 @@ def _loader(file: Path, row: Row, data: DataOptions, device: str) -> TrialLoader
     if problem is not None:
         raise ValueError(f"trial {row.number} of {file} is damaged: {problem}; restore a copy, or run it again")
     if data.own or data.dataset is not None:
-        return loader_of(data, row.data.kind, device)
+        counted = () if source is None else tuple(source.get("class_weight", ()))
+        return loader_of(replace(data, class_weight=counted), row.data.kind, device)
     if source is None:
         raise ValueError(
             f"the study does not say where {row.data.name} came from; give the data with --dataset or --edges"

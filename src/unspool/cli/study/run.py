@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 
 from unspool import study
-from unspool.cli.data_notes import column_lines
+from unspool.cli.data_notes import column_lines, weight_lines
 from unspool.cli.data_options import DataOptions
 from unspool.cli.paths import check_folder
 from unspool.cli.study.best import group_record, print_leaders
@@ -153,7 +153,8 @@ def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     there = f", {work.before:,} of them there already" if work.before else ""
     crowd = f", {work.jobs} processes" if work.jobs > 1 else ""
     crowd += "" if options.threads is None else f", {options.threads} thread{'s'[: options.threads > 1]} each"
-    console.print("\n".join([f"{work.loader.data}", *column_lines(work.loader.data), f"{work.space}"]), markup=False)
+    about = [f"{work.loader.data}", *column_lines(work.loader.data), *weight_lines(work.loader)]
+    console.print("\n".join([*about, f"{work.space}"]), markup=False)
     console.print(f"settings that are not given come from the preset {presets}", markup=False)
     console.print(f"{many} into {options.out}{there}; on {device}{crowd}", markup=False)
 

@@ -119,6 +119,9 @@ def check_files(
     label_column: str | None = None,
     split_column: str | None = None,
     target_columns: Sequence[str] | None = None,
+    label_columns: Sequence[str] | None = None,
+    sample_weight_column: str | None = None,
+    class_order: Sequence[str] | None = None,
     directed: bool | None = None,
     header: bool | None = None,
     split: Splitting = None,
@@ -140,7 +143,8 @@ def check_files(
         ['TEXT', 'ONE_WAY', 'GUESSED_LABEL']
     """
     columns = Columns(
-        id_column, feature_columns, label_column, split_column, target_columns, header, tuple(drop_columns), wanted(one_hot)
+        id_column, feature_columns, label_column, split_column, target_columns, header, label_columns, sample_weight_column,
+        tuple(drop_columns), wanted(one_hot),
     )  # fmt: skip
     look = _Look(columns, way_is_said=directed is not None)
     if suffix(Path(edges)) == ".pt":
@@ -154,7 +158,7 @@ def check_files(
     chosen = split if split is not None or split_column is not None else _drawn
 
     def made() -> Dataset | None:
-        return _joined(look, held, (features, labels, Path(edges)), called, directed, chosen)
+        return _joined(look, held, (features, labels, Path(edges)), called, directed, chosen, class_order)
 
     return _advised(look, made)
 
@@ -215,7 +219,7 @@ def _table(look: _Look, path: Path, role: str) -> Table | None:
 def _guess_label(look: _Look, table: Table) -> None:
     """Take the one column that is called as labels are, where nobody has said what to predict."""
     columns = look.columns
-    if columns.label is not None or columns.targets or table.header is None:
+    if columns.label is not None or columns.targets or columns.labels or table.header is None:
         return
     taken = {*columns.drop, *(columns.one_hot or ()), *(columns.features or ())}
     called = [name for name in table.header if name.lower() in LABELS and name not in taken]
@@ -254,13 +258,15 @@ def _joined(
     name: str,
     directed: bool | None,
     split: Splitting,
+    class_order: Sequence[str] | None,
 ) -> Dataset | None:
     """The data set that the files make; edges to nodes without a row are found, and left out to look at the rest."""
     features, labels, edges = files
     columns = look.columns
     try:
         x = None if features is None else read_features(Path(features), columns, answers=labels is None)
-        y = find_targets(x, labels, columns) if columns.targets else find_labels(held, x, edges, labels, columns)
+        rows = columns.targets or columns.labels
+        y = find_targets(x, labels, columns) if rows else find_labels(held, x, edges, labels, columns)
         check_dropped(columns, held, x, y)
         names, _ = node_names(held, x, y)
         known = set(names)
@@ -275,7 +281,7 @@ def _joined(
                 weights=None if held.weights is None else held.weights[kept],
             )  # fmt: skip
         with _unwarned():
-            return join(held, x, y, columns, split, name, False if held.undirected else directed)
+            return join(held, x, y, columns, split, name, False if held.undirected else directed, class_order)
     except _PROBLEMS as problem:
         look.problem(problem)
         return None
@@ -296,6 +302,7 @@ def _checked_whole(look: _Look, path: Path, how: dict[str, Any]) -> FileCheck:
             data = from_files(
                 path, **how, drop_columns=columns.drop, id_column=columns.id, feature_columns=columns.features, one_hot=columns.one_hot or {},
                 label_column=columns.label, split_column=columns.split, target_columns=columns.targets, header=columns.header,
+                label_columns=columns.labels, sample_weight_column=columns.weight,
             )  # fmt: skip
     except _PROBLEMS as problem:
         look.problem(problem)
@@ -318,7 +325,7 @@ def _advised(look: _Look, made: Callable[[], Dataset | None]) -> FileCheck:
     data = made()
     if data is None:
         return _result(look, None, None)
-    names = tuple(look.columns.targets or ())
+    names = tuple(look.columns.targets or look.columns.labels or ())
     found = check(data, names)
     raw = {column.name for column in look.facts if column.role in (Role.FEATURE, Role.ONE_HOT)} - set(look.columns.drop)
     bad = [f for f in found.findings if f.kind in (Kind.LEAK, Kind.ID, Kind.CONSTANT) and f.about in raw]

@@ -37,6 +37,7 @@ class Role(Enum):
     LABEL = "label"
     TARGET = "number to predict"
     SPLIT = "split"
+    SAMPLE_WEIGHT = "how much a node counts"
     FEATURE = "feature"
     ONE_HOT = "categories, one feature each"
     DROPPED = "left out"
@@ -78,7 +79,7 @@ def columns_in(table: Table, columns: Columns, features: bool) -> list[ColumnFac
         [('id', 'TEXT', 'ID', 0), ('age', 'WHOLE', 'FEATURE', 1), ('plan', 'TEXT', 'FEATURE', 0)]
     """
     place = id_place(table, columns.id)
-    label = None if features or columns.targets else _label(table, columns)
+    label = None if features or columns.targets or columns.labels else _label(table, columns)
     found = list[ColumnFacts]()
     for column in range(len(table.columns)):
         name = str(column + 1) if table.header is None else table.header[column]
@@ -96,8 +97,10 @@ def _label(table: Table, columns: Columns) -> int | None:
 
 
 def _role(name: str, columns: Columns, features: bool) -> Role:
-    if name == columns.label:
+    if name == columns.label or name in (columns.labels or ()):
         return Role.LABEL
+    if name == columns.weight:
+        return Role.SAMPLE_WEIGHT
     if name == columns.split:
         return Role.SPLIT
     if name in (columns.targets or ()):

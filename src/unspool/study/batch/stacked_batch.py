@@ -70,6 +70,7 @@ class StackedBatch:
         }
         own = task.target.is_floating_point()
         self._goals = task.target.new_empty(count, *task.target.shape) if own else None
+        self._weights = None if task.weight is None else task.weight.new_empty(count, *task.weight.shape)
         self._adam = StackedAdam(self._learnt)
         self._calls = 0
         self._willing = self._device.type == "cuda"
@@ -98,6 +99,8 @@ class StackedBatch:
             held.index_copy_(0, where, torch.stack([getattr(m.task, name) for m in members]))
         if self._goals is not None:
             self._goals.index_copy_(0, where, torch.stack([m.task.target for m in members]))
+        if self._weights is not None:
+            self._weights.index_copy_(0, where, torch.stack([_weight(m) for m in members]))
         each = [decays(m) for m in members]
         self._adam.begin(
             slots, [m.trial.config.lr for m in members], {name: [d[name] for d in each] for name in self._learnt}
@@ -135,6 +138,8 @@ class StackedBatch:
                     held.copy_(old[name].index_select(0, where))
             if made._goals is not None and self._goals is not None:
                 made._goals.copy_(self._goals.index_select(0, where))
+            if made._weights is not None and self._weights is not None:
+                made._weights.copy_(self._weights.index_select(0, where))
         made._adam.follow(self._adam, slots)
         return made
 
@@ -153,7 +158,7 @@ class StackedBatch:
     def _epoch(self) -> None:
         self._skeleton.train()
         self._adam.zero_grad()
-        losses = _losses(self._loss, *self._rows(self._outputs(), "train"))
+        losses = _losses(self._loss, *self._rows(self._outputs(), "train"), self._counted("train"))
         losses.sum().backward()
         self._adam.step()
         self._skeleton.eval()
@@ -174,15 +179,17 @@ class StackedBatch:
         """Outputs and targets of one set of nodes, each trial's own."""
         ids = self._sets[part]
         rows = outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2]))
-        if self._goals is None:
-            return rows, self._task.target[ids]
-        return rows, self._goals[torch.arange(ids.shape[0], device=ids.device)[:, None], ids]
+        return rows, self._task.target[ids] if self._goals is None else _own_rows(self._goals, ids)
+
+    def _counted(self, part: str) -> Tensor | None:
+        """How much the nodes of one set count, each trial's own."""
+        return None if self._weights is None else _own_rows(self._weights, self._sets[part])
 
     def _looks(self) -> tuple[Tensor, Tensor, Tensor]:
         """Validation loss, validation score and test score of every trial."""
         outputs = self._outputs()
         valid = self._rows(outputs, "valid")
-        loss, score = _losses(self._loss, *valid).double(), _scores(self._loss, *valid).double()
+        loss, score = _losses(self._loss, *valid, self._counted("valid")).double(), _scores(self._loss, *valid).double()
         if self._sets["test"].numel() == 0:
             return loss, score, torch.full_like(loss, torch.nan)
         return loss, score, _scores(self._loss, *self._rows(outputs, "test")).double()
@@ -230,13 +237,23 @@ def decays(member: PreparedTrial) -> dict[str, float]:
     return {name: by_object[id(p)] for name, p in member.model.named_parameters() if id(p) in by_object}
 
 
-def _losses(loss: Loss, rows: Tensor, target: Tensor) -> Tensor:
+def _weight(member: PreparedTrial) -> Tensor:
+    assert member.task.weight is not None  # the signature sees to that
+    return member.task.weight
+
+
+def _own_rows(held: Tensor, ids: Tensor) -> Tensor:
+    """Rows ``ids[t]`` of ``held[t]``, for every trial t."""
+    return held[torch.arange(ids.shape[0], device=ids.device)[:, None], ids]
+
+
+def _losses(loss: Loss, rows: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
     """One loss per trial, of rows of shape (trials, nodes, outputs)."""
     if not isinstance(loss, CrossEntropy):
-        return vmap(loss.loss)(rows, target)
+        return vmap(loss.loss)(rows, target) if weight is None else vmap(loss.weighted)(rows, target, weight)
     # Trap: cross_entropy under vmap runs in Python, and loads a package for symbolic maths first (two seconds).
-    each = functional.cross_entropy(rows.flatten(0, 1), target.flatten(), reduction="none")
-    return each.view(target.shape).mean(-1)
+    each = functional.cross_entropy(rows.flatten(0, 1), target.flatten(), reduction="none").view(target.shape)
+    return each.mean(-1) if weight is None else (weight * each).sum(-1) / weight.sum(-1)
 
 
 def _scores(loss: Loss, rows: Tensor, target: Tensor) -> Tensor:

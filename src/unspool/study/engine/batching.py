@@ -14,20 +14,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool import train
 from unspool.models import Model
 from unspool.study.batch import TrialBatch
 from unspool.study.batch.fixed_hops import with_fixed_hops
 from unspool.study.batch.kernel.fits import fast_signature
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, state
-from unspool.train import Binary, CrossEntropy, Precision, PreparedTrial, Ranking, Regression, Trial
+from unspool.train import Precision, PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
 
 #: Trials that fill a GPU by themselves: groups of as many are not mixed with deeper ones.
 FULL = 128
 #: Losses that go under ``vmap``. Link draws at random, and Own may do anything.
-_STACKABLE_LOSSES = (CrossEntropy, Binary, Regression, Ranking)
+_STACKABLE_LOSSES = (
+    train.CrossEntropy, train.Binary, train.MultiLabel, train.Ordinal, train.Regression, train.Counts, train.Ranking,
+)  # fmt: skip
 
 
 def signature(member: PreparedTrial) -> Hashable | None:
@@ -65,7 +68,8 @@ def signature(member: PreparedTrial) -> Hashable | None:
     sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
     # Numbers are scaled by each split, and lie in the stack; classes are one tensor for all.
     goal = (task.target.shape, task.target.dtype) if task.target.is_floating_point() else id(task.target)
-    return (written, trained, task.loss, sizes, id(task.x), id(task.graph), goal)
+    weight = None if task.weight is None else task.weight.shape
+    return (written, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
 
 
 def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:

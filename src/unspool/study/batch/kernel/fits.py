@@ -15,7 +15,7 @@ from unspool.train import CrossEntropy, Precision, PreparedTrial, Task
 def fast_signature(member: PreparedTrial) -> Hashable | None:
     """What must be equal for two trials to share a fast batch; None where the kernels do not fit.
 
-    They know named models with usual settings, classes as targets, Adam, single precision, and an NVIDIA GPU. Depth may differ
+    They know named models with usual settings, classes as targets without weights, Adam, single precision, and an NVIDIA GPU. Depth may differ
     where zero coefficients can stand for missing hops.
 
     Example:
@@ -26,7 +26,7 @@ def fast_signature(member: PreparedTrial) -> Hashable | None:
         True
     """
     config, task = member.trial.config, member.task
-    if not kernels_run(task) or type(task.loss) is not CrossEntropy:
+    if not kernels_run(task) or type(task.loss) is not CrossEntropy or task.weight is not None:
         return None
     if config.optimiser is not torch.optim.Adam or config.precision is not Precision.FULL:
         return None
