@@ -17,6 +17,7 @@ from unspool.cli.commands.demo import demo
 from unspool.cli.commands.denoise import denoise
 from unspool.cli.commands.explain import explain
 from unspool.cli.commands.explore import explore
+from unspool.cli.commands.export import export
 from unspool.cli.commands.models import models
 from unspool.cli.commands.predict import predict
 from unspool.cli.commands.report import report
@@ -50,6 +51,7 @@ def cli() -> None:
 for command in (
     train,
     predict,
+    export,
     explain,
     spectrum,
     denoise,

@@ -27,6 +27,9 @@ from unspool.cli.commands.options import (
 @click.option(
     "--only", type=click.Choice(["all", "unlabelled", "test"]), default="all", show_default=True, help="Which nodes."
 )
+@click.option(
+    "--nodes", "nodes", metavar="A,B,C", help="These nodes alone, by their ids; only their neighbourhood is computed."
+)
 @device_option
 @json_option
 def predict(
@@ -35,6 +38,7 @@ def predict(
     changed_code: bool,
     out: Path,
     only: str,
+    nodes: str | None,
     device: str | None,
     as_json: bool,
     **options: Any,
@@ -51,4 +55,4 @@ def predict(
     from unspool.cli.predict import run
     from unspool.device import device_for
 
-    run(checkpoint, DataOptions.taken_from(options), model, changed_code, out, only, device_for(device), as_json)
+    run(checkpoint, DataOptions.taken_from(options), model, changed_code, out, only, nodes, device_for(device), as_json)
