@@ -138,6 +138,10 @@ class _HopCounter(TorchDispatchMode):
         self._hops: dict[int, float] = {}
         self._held: list[Tensor] = []  # memory that was given back would be taken for another's
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # torch would import its compiler, for seconds, at the first operator
+
     def begin(self, x: Tensor) -> None:
         """The input has come no hop."""
         self._hops[self._place(x)] = 0
