@@ -11,7 +11,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from torch import Tensor
 
 from unspool.estimator.labels import as_array, has_label, read_labels
+from unspool.estimator.monitor import ClassesSoFar
 from unspool.estimator.node import NodeEstimator
+from unspool.estimator.pyg import is_pyg, test_part
 from unspool.train import CrossEntropy, Loss
 
 Array = np.ndarray[Any, Any]
@@ -37,8 +39,13 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         lr: learning rate of Adam.
         weight_decay: one number for weight matrices and biases, or one per group of parameters (see
             :class:`unspool.train.TrainConfig`).
-        monitor: what decides which epoch's weights are kept.
+        monitor: what decides which epoch's weights are kept, and when patience ends: a :class:`~unspool.train.Monitor`, or any scorer of
+            scikit-learn, by its name (``"roc_auc"``) or as a function, on the nodes held back.
         patience: training ends after as many epochs without improvement; None for never.
+        lr_schedule, lr_epochs, clip: how the learning rate changes, and the largest norm of the gradient (see
+            :class:`~unspool.train.TrainConfig`).
+        callbacks: functions that are called after each epoch with a :class:`~unspool.train.Moment`, and may end training.
+        warm_start: let ``fit`` go on from the weights that an earlier ``fit`` has learnt, with the same classes and features.
         valid_share: share of each class's labelled nodes that is held back to choose the epoch. With 0 nothing is held back:
             all epochs are run and the last weights kept.
         normalise_rows: let every row of features sum to one first.
@@ -58,15 +65,16 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         objective_: the denoising problem that the model solves.
         graph_, features_: what it was trained on.
         n_features_in_, n_iter_: features of a node, epochs that were run.
+        feature_names_in_: their names, where features came as a table whose columns have names.
 
     Example:
         >>> from unspool import datasets, models
         >>> data = datasets.contextual_sbm(nodes=120, classes=3, seed=0)
         >>> labels = data.labels.clone()
         >>> labels[data.split.test] = -1
-        >>> clf = NodeClassifier(models.APPNP, depth=5, teleport=0.2, epochs=60, seed=0)
+        >>> clf = NodeClassifier("APPNP", depth=5, teleport=0.2, epochs=60, seed=0)
         >>> clf.fit(data.features, labels, graph=data.graph)
-        NodeClassifier(depth=5, epochs=60, model=..., teleport=0.2)
+        NodeClassifier(depth=5, epochs=60, model='APPNP', teleport=0.2)
         >>> print(clf.objective_)
         0.2 ‖H − X‖²  +  0.8 ‖B H‖²
         >>> bool((clf.predict() == data.labels.numpy())[data.split.test].mean() > 0.6)
@@ -91,8 +99,12 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         place = self._output(x, graph).argmax(-1).numpy()
         return self.classes_[place]
 
-    def score(self, x: Any, y: Any, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The share of labelled rows that are classified rightly; rows without a label do not count."""
+    def score(self, x: Any, y: Any = None, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The share of labelled rows that are classified rightly; rows without a label do not count.
+
+        Of a PyG ``Data`` object without ``y``, its ``test_mask`` says which nodes count.
+        """
+        y = test_part(x) if y is None and is_pyg(x) else y
         found, truth = self.predict(x, graph), as_array(y).reshape(-1)
         if truth.shape != found.shape:
             raise ValueError(f"y has {truth.size} entries for {found.size} rows of x: give one per row")
@@ -104,6 +116,9 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
     def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:
         codes, self.classes_ = read_labels(y, count)
         return codes, codes >= 0, codes
+
+    def _stand_in(self) -> Any:
+        return ClassesSoFar(self.classes_)
 
     def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
         return torch.as_tensor(values), len(self.classes_), CrossEntropy()

@@ -9,7 +9,8 @@
 (20, True)
 """
 
-from unspool.train.config import LowerLevel, Monitor, Precision, Stop, TrainConfig
+from unspool.train.callbacks import Callback, Moment, TensorBoard, Verdict
+from unspool.train.config import LowerLevel, Monitor, Precision, Rates, Stop, TrainConfig
 from unspool.train.fitting import Diverged, Run, fit
 from unspool.train.links import link_task
 from unspool.train.loader import DataRecord, PreparedTrial, TrialLoader
@@ -23,7 +24,7 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Binary", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "Loss", "LowerLevel", "Monitor", "Own", "Precision", "PreparedTrial",
-    "Preset", "Ranking", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TrainConfig", "Trial", "TrialLoader", "fit",
+    "DEFAULT", "Binary", "Callback", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "Loss", "LowerLevel", "Moment", "Monitor", "Own", "Precision", "PreparedTrial",
+    "Preset", "Ranking", "Rates", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "fit",
     "link_task", "repeat", "seeded", "train_trial",
 ]  # fmt: skip
