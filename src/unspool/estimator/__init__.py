@@ -23,8 +23,11 @@ if importlib.util.find_spec("sklearn") is None:
 
 from unspool.denoise import GCV, SURE, Criterion, HeldOut
 from unspool.estimator.classifier import NodeClassifier
+from unspool.estimator.cross_validation import Unseen, cross_validate_nodes
 from unspool.estimator.denoiser import GraphDenoiser
 from unspool.estimator.regressor import NodeRegressor
 from unspool.estimator.split import NodeSplit
 
-__all__ = ["GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "NodeClassifier", "NodeRegressor", "NodeSplit"]
+__all__ = [
+    "GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "NodeClassifier", "NodeRegressor", "NodeSplit", "Unseen", "cross_validate_nodes",
+]  # fmt: skip

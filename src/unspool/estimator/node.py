@@ -224,6 +224,18 @@ class NodeEstimator(OpenSettings, ABC):
         place = read_graph(graph, nodes, every.dtype, **({} if self.directed is None else {"directed": self.directed}))
         return every, place, read_ids(x, nodes) if bound and x is not None else None
 
+    def move_to(self, features: Any, graph: Any) -> Any:
+        """Bind other features and another graph to an estimator that is trained, to predict for its nodes by their ids.
+
+        Args:
+            features: of all nodes of the graph.
+            graph: of any kind that ``fit`` takes.
+        """
+        check_is_fitted(self, "model_")
+        self.features, self.graph = features, graph
+        self.features_, self.graph_, _ = self._read(None, None)
+        return self
+
     def _check_numbers(self) -> None:
         names = ("epochs", "lr", "weight_decay", "monitor", "patience", "lr_schedule", "lr_epochs", "clip")
         for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -114,12 +115,17 @@ class TensorBoard:
         self._writer.flush()
 
 
-def _own_writer(folder: Any) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
+def check_tensorboard() -> None:
+    """Say in one sentence that TensorBoard is not installed, where it is not."""
+    if importlib.util.find_spec("tensorboard") is None:
         raise ModuleNotFoundError(
             "TensorBoard is not installed: pip install 'unspool[tensorboard]', or give a writer of your own",
             name="tensorboard",
-        ) from None
+        )
+
+
+def _own_writer(folder: Any) -> Any:
+    check_tensorboard()
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter(os.fspath(folder))
