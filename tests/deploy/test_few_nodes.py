@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from tests.deploy.test_torch_program import trained_like
 
 import unspool as us
-from tests.deploy.test_torch_program import trained_like
 from unspool import datasets, models
 from unspool.deploy import predict_nodes, receptive_hops
 from unspool.errors import InputError
@@ -43,7 +43,8 @@ def test_equal_to_the_whole(kind, data):
     if kind in WHOLE:
         assert (found.hops, found.nodes_read) == (None, 800)
     else:
-        assert found.nodes_read < 400 and found.edges_read < graph.operator.forward.col.numel() / 2
+        assert found.nodes_read < 400
+        assert found.edges_read < graph.operator.forward.col.numel() / 2
 
 
 def test_reads_the_neighbourhood_and_nothing_else(data):
@@ -74,7 +75,13 @@ def test_sparse_features_and_directed_graphs(data):
 
 def test_the_largest_frequency_is_that_of_the_whole(data):
     x, _ = data
-    graph = us.Graph.from_edges(torch.stack([torch.arange(199), torch.arange(1, 200)]), 200, normalise=us.Normalisation.NONE, loops=0, directed=False)
+    graph = us.Graph.from_edges(
+        torch.stack([torch.arange(199), torch.arange(1, 200)]),
+        200,
+        normalise=us.Normalisation.NONE,
+        loops=0,
+        directed=False,
+    )
     net = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.5), us.GradientDescent(step=us.InverseLipschitz()), 3)
     net.in_features = 4
     x = torch.randn(200, 4)
@@ -109,7 +116,8 @@ def test_a_module_whose_way_is_not_known_is_computed_as_a_whole(data):
 def test_the_mode_of_the_model_stays():
     model = models.GCN(4, 2).train()
     receptive_hops(model)
-    assert model.training and model.p_pre.training
+    assert model.training
+    assert model.p_pre.training
 
 
 @pytest.mark.parametrize("nodes", [[], [1, 1], [99], [-1], [0.5], "a", [True]])

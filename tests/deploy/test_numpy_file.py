@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tests.deploy.test_torch_program import run_without, trained_like
 
 import unspool as us
-from tests.deploy.test_torch_program import run_without, trained_like
 from unspool import datasets, models
 from unspool.deploy import Answer, Meaning, export_numpy
 from unspool.deploy.layers import layers_of
@@ -75,15 +75,18 @@ def test_from_the_shell(data, tmp_path):
         wanted = model(data.features, data.graph).softmax(-1).numpy()
     assert np.allclose(np.loadtxt(tmp_path / "y.csv", delimiter=",", skiprows=1), wanted, atol=1e-6)
     for words in ([], ["none.npy", "y.npy"]):
-        done = subprocess.run([sys.executable, str(file), *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 1 and "Traceback" not in done.stderr
+        done = subprocess.run(
+            [sys.executable, str(file), *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
 
 
 def test_other_graphs(data, tmp_path):
     model = trained_like(models.GPRGNN, data)
     predict = exported(model, data.graph, tmp_path)["predict"]
     edges, x = np.array([[0, 1, 1, 3, 2], [1, 2, 2, 3, 1]]), data.features[:6]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="more than once"):
         graph = us.Graph.from_edges(edges, 6, directed=False)
     with torch.no_grad():
         assert np.allclose(predict(x.numpy(), edges=edges), model(x, graph).numpy(), atol=1e-6)

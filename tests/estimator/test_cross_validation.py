@@ -18,7 +18,13 @@ class Recorder:
         self.found = []
 
     def __call__(self, estimator, x, y):
-        self.found.append((estimator, np.asarray(x), estimator.predict_proba().copy() if hasattr(estimator, "predict_proba") else estimator.predict().copy()))
+        self.found.append(
+            (
+                estimator,
+                np.asarray(x),
+                estimator.predict_proba().copy() if hasattr(estimator, "predict_proba") else estimator.predict().copy(),
+            )
+        )
         return 0.0
 
 
@@ -30,7 +36,9 @@ def trained(x, y, graph, kind=NodeClassifier, **options):
 
 def test_it_is_cross_val_score_where_nothing_else_is_asked(data, x):
     y = data.labels.numpy()
-    found = cross_validate_nodes(NodeClassifier("APPNP", **QUICK), x, y, data.graph, cv=NodeSplit(3), scoring="neg_log_loss")
+    found = cross_validate_nodes(
+        NodeClassifier("APPNP", **QUICK), x, y, data.graph, cv=NodeSplit(3), scoring="neg_log_loss"
+    )
     bound = NodeClassifier("APPNP", features=x, graph=data.graph, **QUICK)
     assert np.array_equal(found, cross_val_score(bound, np.arange(90), y, cv=NodeSplit(3), scoring="neg_log_loss"))
 

@@ -21,7 +21,9 @@ class Plain(torch.nn.Module):
 
     def __init__(self, in_features, out_features, width=4):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(in_features, width), torch.nn.ReLU(), torch.nn.Linear(width, out_features))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(in_features, width), torch.nn.ReLU(), torch.nn.Linear(width, out_features)
+        )
 
     def forward(self, x, graph):
         return graph @ self.layers(x.to_dense() if not isinstance(x, torch.Tensor) else x)
@@ -30,7 +32,9 @@ class Plain(torch.nn.Module):
 # -- models ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "kind"), [("GPRGNN", models.GPRGNN), ("gcn", models.GCN), (f"{__name__}:Plain", Plain)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("GPRGNN", models.GPRGNN), ("gcn", models.GCN), (f"{__name__}:Plain", Plain)]
+)
 def test_models_by_name_are_the_same_as_by_class(name, kind, data, x, partly):
     named = NodeClassifier(name, **QUICK).fit(x, partly, graph=data.graph)
     given = NodeClassifier(kind, **QUICK).fit(x, partly, graph=data.graph)
@@ -107,7 +111,8 @@ def test_what_a_data_object_cannot_be(pyg):
     pyg.train_mask = torch.stack([pyg.train_mask] * 2, dim=1)
     with pytest.raises(us.InputError) as caught:
         NodeClassifier("SGC").fit(pyg)
-    assert caught.value.argument == "train_mask" and "[:, 0]" in caught.value.hint
+    assert caught.value.argument == "train_mask"
+    assert "[:, 0]" in caught.value.hint
     del pyg.y
     with pytest.raises(us.InputError) as caught:
         NodeClassifier("SGC").fit(pyg)
@@ -125,7 +130,9 @@ def test_callbacks_of_an_estimator(data, x, partly):
         return Verdict.STOP if moment.epoch == 4 else None
 
     clf = NodeClassifier("GCN", callbacks=[stop], **QUICK).fit(x, partly, graph=data.graph)
-    assert seen == [1, 2, 3, 4] and clf.n_iter_ == 4 and clf.run_.ending is Ending.STOPPED
+    assert seen == [1, 2, 3, 4]
+    assert clf.n_iter_ == 4
+    assert clf.run_.ending is Ending.STOPPED
     assert clone(clf).callbacks[0] is stop
 
 
@@ -180,11 +187,14 @@ def two(data):
     return (data.labels.numpy() > 0).astype(int)
 
 
-@pytest.mark.parametrize("name", ["roc_auc", "average_precision", "f1", "balanced_accuracy", "neg_log_loss", "neg_brier_score"])
+@pytest.mark.parametrize(
+    "name", ["roc_auc", "average_precision", "f1", "balanced_accuracy", "neg_log_loss", "neg_brier_score"]
+)
 def test_scorers_of_scikit_learn(name, data, x, two):
     clf = NodeClassifier("APPNP", features=x, graph=data.graph, **QUICK)
     found = cross_val_score(clf, np.arange(90), two, cv=NodeSplit(3), scoring=name)
-    assert found.shape == (3,) and np.isfinite(found).all()
+    assert found.shape == (3,)
+    assert np.isfinite(found).all()
     clf.fit(np.arange(45), two[:45])
     rest = np.arange(45, 90)
     assert np.isfinite(get_scorer(name)(clf, rest, two[45:]))

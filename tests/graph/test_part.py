@@ -30,7 +30,9 @@ def test_neighbourhoods_follow_edges_both_ways_and_end():
 
 
 def test_a_part_keeps_names_scale_and_smoother():
-    graph = us.Graph.from_edges(torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, normalise=us.Normalisation.NONE, loops=0, directed=False)
+    graph = us.Graph.from_edges(
+        torch.tensor([[0, 1, 2], [1, 2, 3]]), 4, normalise=us.Normalisation.NONE, loops=0, directed=False
+    )
     part = us.graph.part_of(graph, torch.tensor([2, 1]))
     assert part.scale == graph.scale
     assert torch.equal(part.smoother.to_dense(), graph.smoother.to_dense()[[2, 1]][:, [2, 1]])

@@ -105,7 +105,18 @@ def test_readme_code_runs(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "page", ["extend.md", "errata.md", "explain.md", "training.md", "studies.md", "explore.md", "start.md", "models.md", "deploy.md"]
+    "page",
+    [
+        "extend.md",
+        "errata.md",
+        "explain.md",
+        "training.md",
+        "studies.md",
+        "explore.md",
+        "start.md",
+        "models.md",
+        "deploy.md",
+    ],
 )
 def test_code_in_the_docs_runs(page, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -26,13 +26,16 @@ def test_callbacks_see_what_is_written_down(data):
     assert [(m.train_loss, m.valid_loss, m.valid_score, m.test_score) for m in seen] == [
         (e.train_loss, e.valid_loss, e.valid_score, e.test_score) for e in run.history
     ]
-    assert seen[-1].best == run.best and seen[-1].model is model
+    assert seen[-1].best == run.best
+    assert seen[-1].model is model
     assert {m.learning_rate for m in seen} == {0.02}
 
 
 def test_looking_on_changes_nothing(data):
     plain = train.train_trial(TRIAL, data)[1]
-    assert train.train_trial(TRIAL, data, callbacks=[lambda m: None, lambda m: Verdict.GO_ON])[1].history == plain.history
+    assert (
+        train.train_trial(TRIAL, data, callbacks=[lambda m: None, lambda m: Verdict.GO_ON])[1].history == plain.history
+    )
 
 
 def test_a_callback_ends_training_and_the_best_weights_are_kept(data):
@@ -84,7 +87,9 @@ def test_tensorboards_own_writer_is_made_where_it_is_installed(data, tmp_path, m
     fake.SummaryWriter = Writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", fake)
     real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: object() if name == "tensorboard" else real(name, *a))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: object() if name == "tensorboard" else real(name, *a)
+    )
     board = TensorBoard(tmp_path / "runs")
     assert board._writer.folder == str(tmp_path / "runs")
 

@@ -41,7 +41,9 @@ def test_rates_are_those_of_torchs_schedulers():
 @pytest.mark.parametrize("change", CHANGES)
 def test_training_equals_a_loop_written_out(change, data):
     """Plain gradient descent, so that a rate or a clipped gradient shows in every number."""
-    config = TrainConfig(lr=0.5, weight_decay=0, epochs=12, optimiser=torch.optim.SGD, stop=Stop.NEVER, **CHANGES[change])
+    config = TrainConfig(
+        lr=0.5, weight_decay=0, epochs=12, optimiser=torch.optim.SGD, stop=Stop.NEVER, **CHANGES[change]
+    )
     trial = Trial(us.models.SGC, config=config)
     _, run = train.train_trial(trial, data)
     model = trial.build(data.features.shape[1], 3)
@@ -56,9 +58,11 @@ def test_training_equals_a_loop_written_out(change, data):
         short = min(1.0, config.clip / (float(size) + 1e-6)) if config.clip is not None else 1.0
         with torch.no_grad():
             for p in model.parameters():
-                p -= config.rate(epoch) * short * p.grad
+                p.sub_(config.rate(epoch) * short * p.grad)
     assert [e.train_loss for e in run.history] == pytest.approx(losses, rel=1e-4)
-    plain = train.train_trial(Trial(us.models.SGC, config=config.replace(lr_schedule=Rates.CONSTANT, clip=None)), data)[1]
+    plain = train.train_trial(Trial(us.models.SGC, config=config.replace(lr_schedule=Rates.CONSTANT, clip=None)), data)[
+        1
+    ]
     assert [e.train_loss for e in plain.history] != pytest.approx(losses, rel=1e-4)
 
 
@@ -95,7 +99,9 @@ def test_the_training_loss_as_monitor(data):
     assert study.run([never], data).rows[0].result.epoch == train.train_trial(never, data)[1].best.epoch
 
 
-@pytest.mark.parametrize(("name", "value"), [("clip", 0), ("clip", -1), ("clip", math.nan), ("lr_epochs", 0), ("lr_schedule", "cosine")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("clip", 0), ("clip", -1), ("clip", math.nan), ("lr_epochs", 0), ("lr_schedule", "cosine")]
+)
 def test_what_does_not_fit_is_named(name, value):
     with pytest.raises(us.InputError) as caught:
         TrainConfig(**{name: value})

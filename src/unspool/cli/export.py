@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from unspool.cli.data_options import DataOptions
-from unspool.cli.paths import check_folder
+from unspool.cli.paths import check_folder, no_empty_folder
 from unspool.cli.predict import check_fits, load_checked
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
@@ -36,14 +36,14 @@ def run(
     file = Path("out/model").with_suffix(_ENDINGS[form]) if out is None else out
     if file.suffix.lower() != _ENDINGS[form]:
         raise InputError("out", str(file), f"a name that ends in {_ENDINGS[form]}, for --format {form}")
-    check_folder(file.parent)
-    network = load_checked(find_folder(checkpoint), optional_model(model), changed_code)
-    data, notes = training_data(network.card, given, checkpoint)
-    check_fits(network, data, checkpoint)
-    for note in notes:
-        echo(f"note: {note}", err=True)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    (export_torch if form == "torch" else export_numpy)(network, data.graph, file)
+    with no_empty_folder(file.parent):
+        check_folder(file.parent)
+        network = load_checked(find_folder(checkpoint), optional_model(model), changed_code)
+        data, notes = training_data(network.card, given, checkpoint)
+        check_fits(network, data, checkpoint)
+        for note in notes:
+            echo(f"note: {note}", err=True)
+        (export_torch if form == "torch" else export_numpy)(network, data.graph, file)
     about = {"out": str(file), "format": form, "nodes": data.nodes, "features": int(data.features.shape[1])}
     if as_json:
         echo(json.dumps(about))

@@ -44,7 +44,10 @@ class FewNodes:
 
     def record(self) -> dict[str, int]:
         """How much of the graph was read, for programs."""
-        return {"nodes_read": max(f.nodes_read for f in self.found), "edges_read": max(f.edges_read for f in self.found)}
+        return {
+            "nodes_read": max(f.nodes_read for f in self.found),
+            "edges_read": max(f.edges_read for f in self.found),
+        }
 
     def sentence(self, nodes: int) -> str:
         """The same for people."""

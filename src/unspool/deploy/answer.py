@@ -90,8 +90,8 @@ class Answer:
         if self.meaning is Meaning.YES:
             return output.sigmoid()
         if self.meaning is Meaning.NUMBERS and self.scale:
-            like = {"dtype": output.dtype, "device": output.device}
-            return output * torch.tensor(self.scale, **like) + torch.tensor(self.centre, **like)
+            scale, centre = (torch.tensor(value).to(output) for value in (self.scale, self.centre))
+            return output * scale + centre
         return output
 
 

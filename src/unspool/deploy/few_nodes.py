@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from unspool.errors import InputError
 from unspool.graph import Graph, neighbourhood, part_of, path
@@ -157,12 +158,12 @@ class _HopCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **({} if kwargs is None else kwargs))
-        tensors = [t for t in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
         behind = max((self._hops.get(self._place(t), -1.0) for t in tensors), default=-1.0)
         if behind < 0:  # it does not come from the input
             return found
         behind += _hops_of(func.name(), args)
-        for made in torch.utils._pytree.tree_leaves(found):
+        for made in tree_leaves(found):
             if isinstance(made, Tensor):
                 place = self._place(made)
                 self._hops[place] = max(behind, self._hops.get(place, 0.0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
 from unspool.errors import IncompatibleError
 from unspool.nn import Bias, Dropout, Linear, Perceptron
@@ -46,17 +46,13 @@ def layers_of(module: nn.Module, owner: str) -> list[Layer]:
         return _perceptron(module)
     if isinstance(module, nn.Sequential):
         return [layer for part in module for layer in layers_of(part, owner)]
-    kind = type(module)
+    kind, held = type(module), vars(module).get("_parameters", {})
     if kind in (nn.Identity, nn.Dropout, Dropout, Densify):
         return []
-    if kind is Linear:
-        return [_linear(module)]
-    if kind is Bias:
-        return [Layer(bias=_numbers(module.bias))]
+    if kind in (Linear, Bias, nn.ReLU):
+        return [Layer(_numbers(held.get("weight")), _numbers(held.get("bias")), positive=kind is nn.ReLU)]
     if kind is nn.Linear:
-        return [Layer(_numbers(module.weight).T, None if module.bias is None else _numbers(module.bias))]
-    if kind is nn.ReLU:
-        return [Layer(positive=True)]
+        return [Layer(_numbers(held["weight"].T), _numbers(held["bias"]))]
     raise IncompatibleError(
         f"{owner} cannot be written with NumPy alone: it has a {kind.__name__}, and linear layers with ReLU are all that is known; "
         f"{OTHER_WAY}"
@@ -67,24 +63,21 @@ def _perceptron(module: Perceptron) -> list[Layer]:
     found: list[Layer] = []
     last = len(module.layers) - 1
     for i, layer in enumerate(module.layers):
-        made = _linear(layer)
+        (made,) = layers_of(layer, "Perceptron")
         if module.norms is not None and i < last:
             made = _normed(made, module.norms[i])
         found.append(replace(made, positive=i < last or not module.open_end))
     return found
 
 
-def _linear(layer: Any) -> Layer:
-    return Layer(_numbers(layer.weight), None if layer.bias is None else _numbers(layer.bias))
-
-
 def _normed(layer: Layer, norm: Any) -> Layer:
     """A batch normalisation in evaluation mode is one more linear map, and goes into the layer before it."""
     assert layer.weight is not None
-    scale = _numbers(norm.weight) / np.sqrt(_numbers(norm.running_var) + norm.eps)
+    mean, spread = (value.detach().cpu().double().numpy() for value in (norm.running_mean, norm.running_var))
+    scale = _numbers(norm.weight) / np.sqrt(spread + norm.eps)
     bias = 0.0 if layer.bias is None else layer.bias
-    return Layer(layer.weight * scale, (bias - _numbers(norm.running_mean)) * scale + _numbers(norm.bias))
+    return Layer(layer.weight * scale, (bias - mean) * scale + _numbers(norm.bias))
 
 
-def _numbers(tensor: Tensor) -> Array:
-    return tensor.detach().cpu().double().numpy()
+def _numbers(tensor: Any) -> Any:
+    return None if tensor is None else tensor.detach().cpu().double().numpy()

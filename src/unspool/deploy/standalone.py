@@ -32,7 +32,9 @@ def predict(x: Any, edges: Any = None) -> np.ndarray[Any, Any]:
     held = _arrays()
     h = np.asarray(x, dtype=np.float64)
     if h.ndim != 2 or h.shape[1] != ABOUT["features"] or not np.isfinite(h).all():
-        raise ValueError(f"features have shape {h.shape}: expected finite numbers of shape (nodes, {ABOUT['features']})")
+        raise ValueError(
+            f"features have shape {h.shape}: expected finite numbers of shape (nodes, {ABOUT['features']})"
+        )
     if edges is None and len(h) != ABOUT["nodes"]:
         raise ValueError(f"{len(h)} rows for the {ABOUT['nodes']} nodes of training; give edges=... for another graph")
     matrix = (held["crow"], held["col"], held["val"]) if edges is None else _normalised(edges, len(h))
@@ -109,7 +111,11 @@ def _main(words: list[str]) -> None:
     if len(words) != 2:
         sys.exit(f"usage: python {sys.argv[0]} features.npy predictions.npy (or .csv, with a line of names)")
     source, target = words
-    x = np.load(source, allow_pickle=False) if source.endswith(".npy") else np.loadtxt(source, delimiter=",", skiprows=1)
+    x = (
+        np.load(source, allow_pickle=False)
+        if source.endswith(".npy")
+        else np.loadtxt(source, delimiter=",", skiprows=1)
+    )
     found = predict(np.atleast_2d(x))
     if target.endswith(".npy"):
         np.save(target, found)

@@ -32,9 +32,7 @@ class _OnGraph(nn.Module):
         return self.answer.read(self.model(self.answer.prepare(x), self.graph))
 
 
-def export_torch(
-    model: nn.Module, graph: Graph, path: str | os.PathLike[str], *, answer: Answer | None = None
-) -> Path:
+def export_torch(model: nn.Module, graph: Graph, path: str | os.PathLike[str], *, answer: Answer | None = None) -> Path:
     """Write a trained network on a graph as a program that needs nothing but torch: ``torch.export.load(path).module()(x)``.
 
     The graph, its normalisation and the weights are inside; features, dense and of shape (nodes, features), are the input. The
@@ -99,7 +97,9 @@ def _traced(made: nn.Module, x: Tensor, name: str) -> Any:
         ) from problem
     left = sorted({str(node.target) for node in program.graph.nodes if "unspool" in str(node.target)})
     if left:
-        raise IncompatibleError(f"{name} uses {', '.join(left)}, which only this package can compute; it is not exported")
+        raise IncompatibleError(
+            f"{name} uses {', '.join(left)}, which only this package can compute; it is not exported"
+        )
     _forget_where(program)
     return program
 

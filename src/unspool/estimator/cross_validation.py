@@ -108,5 +108,6 @@ def _transformed(x: Any, train: Array, transform: Any) -> Array:
     dense = (x.to_dense() if isinstance(x, SparseFeatures) else x).numpy()
     if transform is None:
         return dense
-    fitted = clone(transform).fit(dense[train])
+    made: Any = clone(transform)
+    fitted = made.fit(dense[train])
     return np.asarray(fitted.transform(dense))

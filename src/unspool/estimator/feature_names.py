@@ -39,9 +39,7 @@ def compare_names(estimator: Any, x: Any) -> None:
     if known is None:
         warnings.warn(f"X has feature names, but {who} was fitted without feature names", stacklevel=5)
     elif names is None:
-        warnings.warn(
-            f"X does not have valid feature names, but {who} was fitted with feature names", stacklevel=5
-        )
+        warnings.warn(f"X does not have valid feature names, but {who} was fitted with feature names", stacklevel=5)
     elif list(known) != names:
         raise ValueError(_difference(list(known), names))
 

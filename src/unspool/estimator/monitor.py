@@ -15,7 +15,7 @@ from unspool.errors import InputError
 from unspool.train import Loss, Monitor
 
 Array = np.ndarray[Any, Any]
-Scorer = Callable[[Any, Any, Any], float]
+Scorer = Callable[..., Any]
 
 
 def scorer_of(given: Any) -> Scorer:
@@ -31,7 +31,9 @@ def scorer_of(given: Any) -> Scorer:
         except ValueError:
             names = ", ".join(f"Monitor.{one.name}" for one in Monitor)
             raise InputError(
-                "monitor", given, f"{names}, or the name of a scorer of scikit-learn (sklearn.metrics.get_scorer_names())"
+                "monitor",
+                given,
+                f"{names}, or the name of a scorer of scikit-learn (sklearn.metrics.get_scorer_names())",
             ) from None
     if not callable(given):
         raise InputError("monitor", given, "a Monitor, the name of a scorer of scikit-learn, or a scorer")

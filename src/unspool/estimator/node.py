@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from unspool.datasets.features import Features, row_normalise
 from unspool.device import check_device, device_for
-from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.feature_names import compare_names, remember_names
+from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.inputs import read_graph, read_ids, read_x
 from unspool.estimator.monitor import NumbersSoFar, Scored, scorer_of
 from unspool.estimator.pyg import is_pyg, parts_of

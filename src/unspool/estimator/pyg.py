@@ -34,7 +34,9 @@ def parts_of(data: Any, y: Any, graph: Any, valid: Any) -> tuple[Any, Array, Any
     given = {"y": y, "graph": graph, "valid": valid}
     for name, value in given.items():
         if value is not None:
-            raise InputError(name, value, "nothing beside a Data object, which holds it", "or give x, y and graph apart")
+            raise InputError(
+                name, value, "nothing beside a Data object, which holds it", "or give x, y and graph apart"
+            )
     labels = _labels(data)
     train, chooses = _mask(data, "train_mask", labels), _mask(data, "val_mask", labels)
     if train is None:

@@ -32,7 +32,7 @@ class Before:
 
     def hand_over(self, model: nn.Module, estimator: Any) -> None:
         """Put the weights into a fresh model, or one sentence where they do not belong there."""
-        classes = getattr(estimator, "classes_", None)
+        classes: Any = getattr(estimator, "classes_", None)
         if self.classes is not None and not np.array_equal(self.classes, classes):
             raise IncompatibleError(
                 f"the weights were learnt for the classes {_listed(self.classes)}, and y has {_listed(classes)}; give all of them, or fit "

@@ -185,7 +185,10 @@ class TrainConfig(Declared):
     lr_schedule: Rates = setting(Rates.CONSTANT, "how the learning rate changes from epoch to epoch")
     lr_epochs: int = setting(200, "epochs over which the schedules cosine and step go", at_least=1)
     clip: float | None = setting(
-        None, "largest norm of the gradient of all parameters together; longer ones are shortened to it", above=0, of=float
+        None,
+        "largest norm of the gradient of all parameters together; longer ones are shortened to it",
+        above=0,
+        of=float,
     )
 
     def __init__(self, **settings: Any) -> None:
