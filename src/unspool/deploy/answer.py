@@ -90,7 +90,7 @@ class Answer:
         if self.meaning is Meaning.YES:
             return output.sigmoid()
         if self.meaning is Meaning.NUMBERS and self.scale:
-            scale, centre = (torch.tensor(value).to(output) for value in (self.scale, self.centre))
+            scale, centre = (torch.tensor(value, dtype=torch.float64).to(output) for value in (self.scale, self.centre))
             return output * scale + centre
         return output
 
