@@ -10,6 +10,8 @@ from unspool.deploy import predict_nodes, receptive_hops
 from unspool.errors import InputError
 from unspool.ops import SparseFeatures
 
+pytestmark = pytest.mark.long
+
 #: Networks that look at all nodes at once.
 WHOLE = (models.PPNP, models.FairGNN)
 

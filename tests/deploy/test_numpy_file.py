@@ -16,6 +16,8 @@ from unspool.deploy import Answer, Meaning, export_numpy
 from unspool.deploy.layers import layers_of
 from unspool.errors import IncompatibleError
 
+pytestmark = pytest.mark.long
+
 LINEAR = [
     models.SGC, models.PPNP, models.APPNP, models.JKNet, models.GPRGNN, models.UGDGNN, models.MLP, models.GNNLF, models.GNNHF, models.GRAFF,
 ]  # fmt: skip

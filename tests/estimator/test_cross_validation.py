@@ -8,6 +8,8 @@ from sklearn.preprocessing import StandardScaler
 import unspool as us
 from unspool.estimator import NodeClassifier, NodeRegressor, NodeSplit, Unseen, cross_validate_nodes
 
+pytestmark = pytest.mark.long
+
 QUICK = {"epochs": 10, "seed": 3}
 
 

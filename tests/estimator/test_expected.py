@@ -13,6 +13,8 @@ from unspool import models, train
 from unspool.estimator import NodeClassifier, NodeRegressor, NodeSplit
 from unspool.train import Ending, Monitor, Rates, Verdict
 
+pytestmark = pytest.mark.long
+
 QUICK = {"epochs": 15, "seed": 3}
 
 

@@ -9,6 +9,8 @@ import unspool as us
 from unspool import datasets, study, train
 from unspool.train import Monitor, Rates, Stop, TrainConfig, Trial
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def data():
