@@ -54,7 +54,7 @@ WRONG = {
     "rate": ({"lr": -1.0}, "lr", -1.0, "a finite number above 0"),
     "decay": ({"weight_decay": -1.0}, "weight_decay", -1.0, "a number of at least 0, or one for each group of parameters"),
     "patience": ({"patience": 0}, "patience", 0, "a whole number of at least 1"),
-    "monitor": ({"monitor": "best"}, "monitor", "best", "one of Monitor.VALID_LOSS, Monitor.VALID_SCORE, Monitor.LAST_EPOCH"),
+    "monitor": ({"monitor": "best"}, "monitor", "best", "Monitor.VALID_LOSS, Monitor.VALID_SCORE, Monitor.TRAIN_LOSS, Monitor.LAST_EPOCH, or the name of a scorer of scikit-learn (sklearn.metrics.get_scorer_names())"),
     "device": ({"device": "nowhere"}, "device", "nowhere", "a device that can be used here"),
     "a choice": ({"masks": "once"}, "masks", "once", "one of Masks.ONCE, Masks.EACH_HOP"),
 }  # fmt: skip

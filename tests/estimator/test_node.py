@@ -231,8 +231,8 @@ def test_a_fit_that_fails_leaves_no_mixture(data, x, partly):
 def test_an_interrupted_fit_keeps_its_weights_and_stops_a_search(data, x, partly, monkeypatch):
     from unspool.estimator import node
 
-    def cut(model, task, config):
-        run = train.fit(model, task, config)
+    def cut(model, task, config, **options):
+        run = train.fit(model, task, config, **options)
         return train.Run(run.best, run.history, train.Ending.INTERRUPTED, run.seconds)
 
     monkeypatch.setattr(node, "fit", cut)

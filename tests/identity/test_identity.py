@@ -529,7 +529,7 @@ def test_what_cannot_be_compared_is_refused_by_name(tmp_path):
         Trial(nn.Linear, {"device": held}).key("")
 
 
-@pytest.mark.parametrize("name", ["monitor", "stop", "precision", "lower_level"])
+@pytest.mark.parametrize("name", ["monitor", "stop", "precision", "lower_level", "lr_schedule"])
 def test_rewording_a_choice_changes_no_key(name, monkeypatch):
     choice = getattr(train.TrainConfig(), name)
     key = Trial(us.models.GCN).key("")
@@ -537,7 +537,7 @@ def test_rewording_a_choice_changes_no_key(name, monkeypatch):
     assert Trial(us.models.GCN).key("") == key
 
 
-@pytest.mark.parametrize("name", ["monitor", "stop", "precision", "lower_level"])
+@pytest.mark.parametrize("name", ["monitor", "stop", "precision", "lower_level", "lr_schedule"])
 def test_every_choice_of_a_config_counts(name):
     keys = {
         Trial(us.models.GCN, config=train.TrainConfig(**{name: choice})).key("")

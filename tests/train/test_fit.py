@@ -313,7 +313,11 @@ def test_seconds_between_snapshots_are_finite(task, tmp_path, every):
         ("epochs", 0, "a whole number of at least 1"),
         ("patience", 0, "a whole number of at least 1"),
         ("min_epochs", -1, "a whole number of at least 0"),
-        ("monitor", "valid_loss", "one of Monitor.VALID_LOSS, Monitor.VALID_SCORE, Monitor.LAST_EPOCH"),
+        (
+            "monitor",
+            "valid_loss",
+            "one of Monitor.VALID_LOSS, Monitor.VALID_SCORE, Monitor.TRAIN_LOSS, Monitor.LAST_EPOCH",
+        ),
         ("optimiser", "adam", "a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"),
     ],
 )

@@ -21,7 +21,7 @@ _OPTIONS = {
 #: Choices that sentences of models and of training name in Python's terms, by the settings that take them.
 _CHOICES = {
     "Channels": "channels", "Combine": "combine", "HopStart": "start", "IdentityMapping": "identity", "Layers": "layers", "LowerLevel": "lower_level", "Masks": "masks",
-    "Mixing": "mixing", "Monitor": "monitor", "Precision": "precision", "Side": "weights", "Stop": "stop",
+    "Mixing": "mixing", "Monitor": "monitor", "Precision": "precision", "Rates": "lr_schedule", "Side": "weights", "Stop": "stop",
 }  # fmt: skip
 #: What is done in Python, and how it is typed.
 _OTHERWISE = {

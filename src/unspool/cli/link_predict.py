@@ -53,7 +53,7 @@ class LinkQuestion:
 
     def refuse(self, kind: str, checkpoint: Path) -> None:
         """Refuse all of it for a model that does not look for links."""
-        for name in ("pairs", "top", "nodes"):
+        for name in ("pairs", "top"):
             if getattr(self, name) is not None:
                 raise IncompatibleError(
                     f"{mention(name)} is for models of links, and {checkpoint} was trained on {kind}; train one with {mention('loss', 'links')}"

@@ -18,6 +18,7 @@ from unspool.cli.commands.demo import demo
 from unspool.cli.commands.denoise import denoise
 from unspool.cli.commands.explain import explain
 from unspool.cli.commands.explore import explore
+from unspool.cli.commands.export import export
 from unspool.cli.commands.models import models
 from unspool.cli.commands.predict import predict
 from unspool.cli.commands.report import report
@@ -51,6 +52,7 @@ def cli() -> None:
 for command in (
     train,
     predict,
+    export,
     explain,
     spectrum,
     denoise,

@@ -16,6 +16,7 @@ from unspool.cli.card import check_card
 from unspool.cli.data_options import DataOptions
 from unspool.cli.link_predict import LinkQuestion, check_direction
 from unspool.cli.link_predict import run as answer_links
+from unspool.cli.predict_nodes import FewNodes
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
@@ -45,21 +46,24 @@ def run(
         asked.refuse(_kind(card).value, checkpoint)
     data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
-    if _kind(card) is TaskKind.LINKS:
+    links = _kind(card) is TaskKind.LINKS
+    if links:
         check_direction(data)
-    chosen = _chosen(data, only, models, checkpoint)
+    few = None if links or asked.nodes is None else FewNodes.named(asked.nodes, data, only, _kind(card).value)
+    chosen = _chosen(data, only, models, checkpoint) if few is None else few.ids
     for note in notes:
         echo(f"note: {note}", err=True)
-    if _kind(card) is TaskKind.LINKS:
+    if links:
         answer_links(models, data, asked, chosen, out, device, as_json)
         return
-    output = _output(models, data, device, card)
+    output = _output(models, data, device, card, few)
     columns = _columns(output, card)
+    rows = chosen.numpy() if few is None else np.arange(chosen.numel())
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
     table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
-    table.update({name: values[chosen.numpy()] for name, values in columns.items()})
+    table.update({name: values[rows] for name, values in columns.items()})
     write_table(out, list(table.items()))
-    _say(out, table, data, models, as_json, chosen, only)
+    _say(out, table, data, models, as_json, chosen, only, few)
 
 
 def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None, changed_code: bool) -> list[Any]:
@@ -103,13 +107,14 @@ def check_fits(model: Any, data: Any, checkpoint: Path) -> None:
 
 
 @torch.no_grad()
-def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
+def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any], few: FewNodes | None) -> Tensor:
     """Probabilities or numbers, averaged over the models."""
     x, graph = data.features.to(device), data.graph.to(device)
     kind = _kind(card)
     total: Any = 0.0
     for model in models:
-        output: Tensor = model(x, graph).double().cpu()
+        said: Tensor = model(x, graph) if few is None else few.say(model, x, graph)
+        output = said.double().cpu()
         if not bool(torch.isfinite(output).all()):
             node = int(torch.nonzero(~torch.isfinite(output))[0, 0])
             raise ValueError(
@@ -188,8 +193,11 @@ def _say(
     as_json: bool,
     chosen: Tensor,
     only: str,
+    few: FewNodes | None,
 ) -> None:
     found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
+    if few is not None:
+        found |= few.record()
     labels = data.labels[chosen]
     known = torch.nonzero(labels >= 0).flatten()
     if "prediction" in table and known.numel() and data.classes:
@@ -200,6 +208,8 @@ def _say(
         return
     mean = "" if len(models) == 1 else f", averaged over {len(models)} seeds"
     echo(f"{data.name}: predicted {found['nodes']} nodes{mean}")
+    if few is not None:
+        echo(few.sentence(data.nodes))
     if "accuracy_on_known" in found:
         seen = " (training nodes included)" if only == "all" else ""
         echo(

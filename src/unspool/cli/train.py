@@ -30,7 +30,8 @@ from unspool.parallel import Event, run_workers, worker_count
 from unspool.report import machine
 from unspool.reproduce import presets
 from unspool.theory.printed_tables import printed_accuracy
-from unspool.train import Ending, Epoch, LowerLevel, Monitor, TaskKind, TrainConfig, Trial, TrialLoader
+from unspool.train import Ending, Epoch, LowerLevel, Monitor, TaskKind, TensorBoard, TrainConfig, Trial, TrialLoader
+from unspool.train.callbacks import check_tensorboard
 from unspool.train.loss import SHARES
 from unspool.train.run_folder import SNAPSHOT, RunFolder
 from unspool.train.threads import SMALL, threads_for, use_threads
@@ -55,6 +56,7 @@ class RunOptions:
     no_report: bool
     command: str
     threads: int | None = None
+    tensorboard: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,8 @@ class Job:
     @staticmethod
     def prepare(how: TrainOptions, data: DataOptions, options: RunOptions) -> Job:
         """Settle everything, and refuse what cannot be, before any work."""
+        if options.tensorboard is not None:
+            check_tensorboard()
         trial = how.trial(data)
         loader = loader_of(data, how.loss, options.device)
         return Job(trial, loader, data, options, str(getattr(check_trial(trial, loader), "objective", "")))
@@ -96,7 +100,11 @@ class Job:
         """Train one seed and keep it; tells of its progress, and gives the event of its end."""
         watch = Reporter(seed, self.trial.config.epochs, tell)
         options = self.options
-        run = self.folder.train(seed, resume=options.resume, snapshot_every=options.snapshot_every, watch=watch)
+        board = options.tensorboard
+        callbacks = () if board is None else (TensorBoard(board / f"seed{seed}"),)
+        run = self.folder.train(
+            seed, resume=options.resume, snapshot_every=options.snapshot_every, watch=watch, callbacks=callbacks
+        )
         ended: Event = {
             "event": "seed", **asdict(run.best), "seed": seed, "epochs": len(run.history), "ending": run.ending.name.lower(),
             "seconds": run.seconds, "folder": str(self.folder.place(seed)), "line": str(run),

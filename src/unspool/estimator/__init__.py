@@ -23,11 +23,12 @@ if importlib.util.find_spec("sklearn") is None:
 
 from unspool.denoise import GCV, SURE, Criterion, HeldOut
 from unspool.estimator.classifier import NodeClassifier
+from unspool.estimator.cross_validation import Unseen, cross_validate_nodes
 from unspool.estimator.denoiser import GraphDenoiser
 from unspool.estimator.link_predictor import LinkPredictor
 from unspool.estimator.regressor import NodeRegressor
 from unspool.estimator.split import NodeSplit
 
 __all__ = [
-    "GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "LinkPredictor", "NodeClassifier", "NodeRegressor", "NodeSplit",
+    "GCV", "SURE", "Criterion", "GraphDenoiser", "HeldOut", "LinkPredictor", "NodeClassifier", "NodeRegressor", "NodeSplit", "Unseen", "cross_validate_nodes",
 ]  # fmt: skip

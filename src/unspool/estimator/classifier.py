@@ -13,7 +13,9 @@ from torch import Tensor
 from unspool.datasets.indicator import is_indicator
 from unspool.errors import InputError
 from unspool.estimator.labels import as_array, has_label, read_labels
+from unspool.estimator.monitor import ClassesSoFar
 from unspool.estimator.node import NodeEstimator
+from unspool.estimator.pyg import is_pyg, test_part
 from unspool.estimator.question import put_in_order, read_kind, read_several
 from unspool.train import Loss, MultiLabel, TaskKind
 from unspool.train.class_weight import ClassWeight
@@ -41,8 +43,13 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         lr: learning rate of Adam.
         weight_decay: one number for weight matrices and biases, or one per group of parameters (see
             :class:`unspool.train.TrainConfig`).
-        monitor: what decides which epoch's weights are kept.
+        monitor: what decides which epoch's weights are kept, and when patience ends: a :class:`~unspool.train.Monitor`, or any scorer of
+            scikit-learn, by its name (``"roc_auc"``) or as a function, on the nodes held back.
         patience: training ends after as many epochs without improvement; None for never.
+        lr_schedule, lr_epochs, clip: how the learning rate changes, and the largest norm of the gradient (see
+            :class:`~unspool.train.TrainConfig`).
+        callbacks: functions that are called after each epoch with a :class:`~unspool.train.Moment`, and may end training.
+        warm_start: let ``fit`` go on from the weights that an earlier ``fit`` has learnt, with the same classes and features.
         valid_share: share of each class's labelled nodes that is held back to choose the epoch. With 0 nothing is held back:
             all epochs are run and the last weights kept.
         normalise_rows: let every row of features sum to one first.
@@ -69,15 +76,16 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         objective_: the denoising problem that the model solves.
         graph_, features_: what it was trained on.
         n_features_in_, n_iter_: features of a node, epochs that were run.
+        feature_names_in_: their names, where features came as a table whose columns have names.
 
     Example:
         >>> from unspool import datasets, models
         >>> data = datasets.contextual_sbm(nodes=120, classes=3, seed=0)
         >>> labels = data.labels.clone()
         >>> labels[data.split.test] = -1
-        >>> clf = NodeClassifier(models.APPNP, depth=5, teleport=0.2, epochs=60, seed=0)
+        >>> clf = NodeClassifier("APPNP", depth=5, teleport=0.2, epochs=60, seed=0)
         >>> clf.fit(data.features, labels, graph=data.graph)
-        NodeClassifier(depth=5, epochs=60, model=..., teleport=0.2)
+        NodeClassifier(depth=5, epochs=60, model='APPNP', teleport=0.2)
         >>> print(clf.objective_)
         0.2 ‖H − X‖²  +  0.8 ‖B H‖²
         >>> bool((clf.predict() == data.labels.numpy())[data.split.test].mean() > 0.6)
@@ -105,8 +113,12 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         found = self.predict_proba(x, graph)
         return (found > 0.5).astype(np.int64) if self.kind_ is TaskKind.MULTILABEL else self.classes_[found.argmax(1)]
 
-    def score(self, x: Any, y: Any, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The share of labelled rows that are classified rightly; of several labels, the micro-averaged F1. What is not known does not count."""
+    def score(self, x: Any, y: Any = None, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The share of labelled rows that are classified rightly; of several labels, the micro-averaged F1. What is not known does not count.
+
+        Of a PyG ``Data`` object without ``y``, its ``test_mask`` says which nodes count.
+        """
+        y = test_part(x) if y is None and is_pyg(x) else y
         found = self.predict(x, graph)
         if self.kind_ is TaskKind.MULTILABEL:
             truth = torch.as_tensor(read_several(y, found.shape[0], said=True))
@@ -135,6 +147,9 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         elif self.class_order is not None:
             raise InputError("class_order", self.class_order, "none, as it belongs to loss='ordinal'")
         return codes, codes >= 0, codes
+
+    def _stand_in(self) -> Any:
+        return ClassesSoFar(self.classes_)
 
     def _scale(self, values: Array, train: Array) -> tuple[Tensor, int, Loss]:
         many = {TaskKind.BINARY: 1, TaskKind.ORDINAL: len(self.classes_) - 1}

@@ -16,13 +16,17 @@ from torch import Tensor, nn
 from unspool.datasets.features import Features, row_normalise
 from unspool.datasets.sample_weight import read_sample_weight
 from unspool.device import check_device, device_for
+from unspool.estimator.feature_names import compare_names, remember_names
 from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.inputs import read_graph, read_ids, read_x
+from unspool.estimator.monitor import NumbersSoFar, Scored, scorer_of
+from unspool.estimator.pyg import is_pyg, parts_of
 from unspool.estimator.settings import OpenSettings
+from unspool.estimator.warm_start import Before
 from unspool.graph import Graph
 from unspool.models import UGDGNN
 from unspool.objective import Objective
-from unspool.train import Ending, Loss, Monitor, Run, Stop, Task, TaskKind, TrainConfig, Trial, fit, seeded
+from unspool.train import Ending, Loss, Monitor, Rates, Run, Stop, Task, TaskKind, TrainConfig, Trial, fit, seeded
 from unspool.train.class_weight import ClassWeight
 
 Array = np.ndarray[Any, Any]
@@ -57,8 +61,13 @@ class NodeEstimator(OpenSettings, ABC):
         epochs: int = _USUAL.epochs,
         lr: float = _USUAL.lr,
         weight_decay: Any = _USUAL.weight_decay,
-        monitor: Monitor = _USUAL.monitor,
+        monitor: Any = _USUAL.monitor,
         patience: int | None = _USUAL.patience,
+        lr_schedule: Rates = _USUAL.lr_schedule,
+        lr_epochs: int = _USUAL.lr_epochs,
+        clip: float | None = _USUAL.clip,
+        callbacks: Any = (),
+        warm_start: bool = False,
         valid_share: float = 0.2,
         normalise_rows: bool = False,
         seed: int = 0,
@@ -77,6 +86,11 @@ class NodeEstimator(OpenSettings, ABC):
         self.weight_decay = weight_decay
         self.monitor = monitor
         self.patience = patience
+        self.lr_schedule = lr_schedule
+        self.lr_epochs = lr_epochs
+        self.clip = clip
+        self.callbacks = callbacks
+        self.warm_start = warm_start
         self.valid_share = valid_share
         self.normalise_rows = normalise_rows
         self.seed = seed
@@ -101,8 +115,11 @@ class NodeEstimator(OpenSettings, ABC):
     def _class_weight(self) -> ClassWeight | None:
         """How much classes count, checked against those that were read."""
 
-    def fit(self, x: Any, y: Any, *, graph: Any = None, valid: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, x: Any, y: Any = None, *, graph: Any = None, valid: Any = None, sample_weight: Any = None) -> Any:
         """Train on the labelled nodes; all nodes of the graph take part in the propagation.
+
+        ``fit(data)`` takes a ``Data`` object of PyTorch Geometric whole: ``x``, ``y``, the graph, ``train_mask`` (nodes outside the masks
+        count as unlabelled) and ``val_mask`` (nodes that choose the epoch).
 
         Args:
             x: features of all nodes, shape (nodes, features): an array, a tensor, a table or a sparse matrix. If ``features``
@@ -120,9 +137,12 @@ class NodeEstimator(OpenSettings, ABC):
             The estimator itself.
         """
         self._check_numbers()
+        if is_pyg(x):
+            x, y, graph, valid = parts_of(x, y, graph, valid)
         every, place, rows = self._read(x, graph)
         nodes = place.nodes
         given = nodes if rows is None else rows.size
+        before = Before.of(self) if self.warm_start else None
         vars(self).pop("model_", None)  # old weights and new classes must not meet if training fails
         values, known, strata = self._learn(y, given)
         weight = None if sample_weight is None else read_sample_weight(sample_weight, given)
@@ -135,28 +155,45 @@ class NodeEstimator(OpenSettings, ABC):
         else:
             train, held = given_out(ids, read_ids(valid, nodes, "valid"))
         target, outputs, loss = self._scale(values, train)
+        if not isinstance(self.monitor, Monitor):
+            loss = Scored(loss, scorer_of(self.monitor), self._stand_in())
         chooser = held if held.size else train
         parts = [torch.as_tensor(part) for part in (train, chooser, ids[:0])]
         task = Task(every, place, target, parts[0], parts[1], parts[2], loss, weight=weight)
-        self._train(task.with_class_weight(self._class_weight()), outputs, held.size > 0)
+        task = task.with_class_weight(self._class_weight())
+        self._train(task, outputs, self._config(held.size > 0), before)
+        remember_names(self, self.features if self.features is not None else x)
         return self
 
-    def _train(self, task: Task, outputs: int, chosen: bool) -> None:
-        config = TrainConfig(
+    def _config(self, chosen: bool) -> TrainConfig:
+        monitor = self.monitor if isinstance(self.monitor, Monitor) else Monitor.VALID_SCORE
+        return TrainConfig(
             lr=self.lr,
             weight_decay=self.weight_decay,
             epochs=self.epochs,
-            # Without nodes to choose by, every epoch is better than the one before.
-            monitor=self.monitor if chosen else Monitor.LAST_EPOCH,
+            # Without nodes to choose by, every epoch is better than the one before; the training loss needs none.
+            monitor=monitor if chosen or monitor is Monitor.TRAIN_LOSS else Monitor.LAST_EPOCH,
             stop=Stop.NEVER if self.patience is None else Stop.PATIENCE,
             patience=1 if self.patience is None else self.patience,
+            lr_schedule=self.lr_schedule,
+            lr_epochs=self.lr_epochs,
+            clip=self.clip,
         )
+
+    def _stand_in(self) -> Any:
+        """What a scorer asks in the place of this estimator while it is trained."""
+        return NumbersSoFar()
+
+    def _train(self, task: Task, outputs: int, config: TrainConfig, before: Before | None) -> None:
         device = torch.device(device_for(self.device))
         features = int(task.x.shape[1])
         trial = Trial(self._model_class(), self._settings, config, self.seed)
         with seeded(self.seed, device):
             model = trial.make(features, outputs).to(device)
-            run = fit(model, task if task.target.device == device else task.to(device), config)
+            if before is not None:
+                before.hand_over(model, self)
+            here = task if task.target.device == device else task.to(device)
+            run = fit(model, here, config, callbacks=tuple(self.callbacks))
         self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features
         self.features_, self.graph_ = task.x, task.graph
         if run.ending is Ending.INTERRUPTED:
@@ -166,6 +203,10 @@ class NodeEstimator(OpenSettings, ABC):
     def _output(self, x: Any, graph: Any) -> Tensor:
         """What the model says, one row per row of ``x``: float64 on the CPU."""
         check_is_fitted(self, "model_")
+        if is_pyg(x):
+            x, graph = x.x, x if graph is None else graph
+        if x is not None and self.features is None:
+            compare_names(self, x)
         every, place, rows = self._read(x, graph, fitted=True)
         if every.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -201,10 +242,25 @@ class NodeEstimator(OpenSettings, ABC):
         place = read_graph(graph, nodes, every.dtype, **({} if self.directed is None else {"directed": self.directed}))
         return every, place, read_ids(x, nodes) if bound and x is not None else None
 
+    def move_to(self, features: Any, graph: Any) -> Any:
+        """Bind other features and another graph to an estimator that is trained, to predict for its nodes by their ids.
+
+        Args:
+            features: of all nodes of the graph.
+            graph: of any kind that ``fit`` takes.
+        """
+        check_is_fitted(self, "model_")
+        self.features, self.graph = features, graph
+        self.features_, self.graph_, _ = self._read(None, None)
+        return self
+
     def _check_numbers(self) -> None:
-        for name in ("epochs", "lr", "weight_decay", "monitor", "patience"):
+        names = ("epochs", "lr", "weight_decay", "monitor", "patience", "lr_schedule", "lr_epochs", "clip")
+        for name in names:
             value = getattr(self, name)
-            if not (value is None and name == "patience"):
+            if name == "monitor" and not isinstance(value, Monitor):
+                scorer_of(value)
+            elif not (value is None and name == "patience"):
                 TrainConfig.schema[name].accept(value)
         if not isinstance(self.seed, numbers.Integral) or self.seed < 0:
             raise ValueError(f"seed={self.seed!r}: expected a whole number of at least 0")
@@ -220,10 +276,11 @@ class NodeEstimator(OpenSettings, ABC):
 
     def __sklearn_clone__(self) -> Any:
         # A graph and its features are data, not settings: clones share them, where scikit-learn would copy them deeply.
+        # Callbacks may hold open files.
         bare = copy.copy(self)
-        bare.features = bare.graph = None
+        bare.features, bare.graph, bare.callbacks = None, None, ()
         made: Any = super(NodeEstimator, bare).__sklearn_clone__()
-        made.features, made.graph = self.features, self.graph
+        made.features, made.graph, made.callbacks = self.features, self.graph, self.callbacks
         return made
 
     def __sklearn_tags__(self) -> Any:

@@ -12,6 +12,7 @@ from torch import Tensor
 from unspool.errors import UNSHOWN, InputError
 from unspool.estimator.labels import has_target, read_targets
 from unspool.estimator.node import NodeEstimator
+from unspool.estimator.pyg import is_pyg, test_part
 from unspool.estimator.question import read_kind
 from unspool.train import Loss, TaskKind
 from unspool.train.counts import check_counts
@@ -32,7 +33,7 @@ class NodeRegressor(RegressorMixin, NodeEstimator):
     without a target.
 
     Attributes:
-        model_, run_, objective_, graph_, features_, n_features_in_, n_iter_: as of the classifier.
+        model_, run_, objective_, graph_, features_, n_features_in_, n_iter_, feature_names_in_: as of the classifier.
         mean_, deviation_: of the targets that were learnt from; of counts, 0 and their mean.
         kind_: what was learnt.
 
@@ -62,10 +63,11 @@ class NodeRegressor(RegressorMixin, NodeEstimator):
         wide = output * self.deviation_.reshape(1, -1) + self.mean_.reshape(1, -1)
         return wide if self.mean_.ndim else wide[:, 0]
 
-    def score(self, x: Any, y: Any, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def score(self, x: Any, y: Any = None, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """R² (of counts D²), the mean over targets, of the rows that have a target; 1 is perfect, 0 as good as the mean."""
         from sklearn.metrics import d2_tweedie_score, r2_score
 
+        y = test_part(x) if y is None and is_pyg(x) else y
         found = self.predict(x, graph)
         truth = read_targets(y, found.shape[0])
         known = has_target(truth)

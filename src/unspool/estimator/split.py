@@ -60,9 +60,9 @@ class NodeSplit:
         Args:
             x: node ids; or anything with one row per node, whose positions then are the ids.
             y: labels, with -1, NaN, None or ``""`` where there is none (numbers: NaN).
-            groups: not looked at.
+            groups: whoever belongs together (accounts of one person, rows of one household) has one value, and is never in two folds.
         """
-        from sklearn.model_selection import KFold, StratifiedKFold
+        from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
         if isinstance(self.folds, Split):
             yield _of_split(self.folds, x)
@@ -76,10 +76,18 @@ class NodeSplit:
         known = np.flatnonzero(has_target(labels) if measured else has_label(labels))
         if known.size < self.folds:
             raise ValueError(f"{known.size} labelled nodes cannot fill {self.folds} folds; ask for fewer")
-        kind = KFold if measured else StratifiedKFold
-        drawer = kind(self.folds, shuffle=True, random_state=self.seed)
-        for train, test in drawer.split(known, labels[known]):
+        together = None if groups is None else _groups(groups, labels.shape[0])[known]
+        kinds = (KFold, StratifiedKFold) if together is None else (GroupKFold, StratifiedGroupKFold)
+        drawer = kinds[0 if measured else 1](self.folds, shuffle=True, random_state=self.seed)
+        for train, test in drawer.split(known, labels[known], together):
             yield known[train], known[test]
+
+
+def _groups(groups: Any, rows: int) -> Array:
+    found = as_array(groups).reshape(-1)
+    if found.shape[0] != rows:
+        raise ValueError(f"groups has {found.shape[0]} entries for {rows} rows of x: give one per row")
+    return found
 
 
 def _of_split(split: Split, x: Any) -> tuple[Array, Array]:

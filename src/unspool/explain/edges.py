@@ -100,7 +100,7 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
     """
     net = propagation_of(model)
     every = net.objective.terms if isinstance(net, Unrolled) else ()
-    terms = [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
+    terms: list[Any] = [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
     if len(terms) != 1:
         name = type(model).__name__
         raise IncompatibleError(

@@ -5,6 +5,7 @@ from unspool.graph.generators import complete, grid, path, ring, sensor, star
 from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
+from unspool.graph.part import neighbourhood, part_of, without
 from unspool.graph.permute import permuted
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
 from unspool.graph.validation import check_input, check_output
@@ -21,6 +22,8 @@ __all__ = [
     "frequencies",
     "frequencies_and_modes",
     "grid",
+    "neighbourhood",
+    "part_of",
     "path",
     "permuted",
     "ring",
@@ -28,4 +31,5 @@ __all__ = [
     "smoother_of",
     "spectral_density",
     "star",
+    "without",
 ]

@@ -27,8 +27,9 @@ from unspool.unrolling import Implicit, Unrolled, unroll
 #: What training, studies and estimators call their own arguments: a setting of such a name would mean something else to them.
 RESERVED = frozenset({
     "lr", "weight_decay", "epochs", "monitor", "stop", "patience", "min_epochs", "optimiser", "precision", "lower_level",  # of training
+    "lr_schedule", "lr_epochs", "clip",
     "seed", "preset", "count", "draw", "model",  # of studies
-    "valid_share", "normalise_rows", "device", "features", "graph", "directed",  # of estimators
+    "valid_share", "normalise_rows", "device", "features", "graph", "directed", "callbacks", "warm_start",  # of estimators
 })  # fmt: skip
 
 

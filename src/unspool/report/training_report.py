@@ -142,7 +142,8 @@ def _training(job: Job) -> list[Block]:
     config, monitor = config_table(job), monitor_of(job)
     blocks: list[Block] = []
     if monitor not in (None, Monitor.LAST_EPOCH):
-        words = f"Each seed keeps the weights of one epoch, chosen on the validation set: {monitor.value}."
+        part = "training" if monitor is Monitor.TRAIN_LOSS else "validation"
+        words = f"Each seed keeps the weights of one epoch, chosen on the {part} set: {monitor.value}."
         blocks.append(Paragraph([words]))
     return [*blocks, *([config] if config else []), settings_table(job)]
 

@@ -9,8 +9,9 @@
 (20, True)
 """
 
+from unspool.train.callbacks import Callback, Moment, TensorBoard, Verdict
 from unspool.train.class_weight import Balance
-from unspool.train.config import LowerLevel, Monitor, Precision, Stop, TrainConfig
+from unspool.train.config import LowerLevel, Monitor, Precision, Rates, Stop, TrainConfig
 from unspool.train.counts import Counts
 from unspool.train.fitting import Diverged, Run, fit
 from unspool.train.link_baselines import LinkBaseline
@@ -30,7 +31,8 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Balance", "Binary", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol", "Loss", "LowerLevel", "Monitor", "MultiLabel", "Ordinal", "Own", "Precision", "PreparedTrial",
-    "Preset", "Ranking", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TrainConfig", "Trial", "TrialLoader", "evaluate_links",
+    "DEFAULT", "Balance", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
+    "Loss", "LowerLevel", "Moment", "Monitor", "MultiLabel", "Ordinal", "Own", "Precision", "PreparedTrial",
+    "Preset", "Ranking", "Rates", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "evaluate_links",
     "fit", "link_task", "repeat", "seeded", "train_trial",
 ]  # fmt: skip

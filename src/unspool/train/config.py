@@ -20,10 +20,12 @@ UNDECAYED = ("hops",)
 
 
 class Monitor(Enum):
-    """What decides which epoch's weights are kept: the lowest validation loss, the highest validation score (then the lowest loss), or nothing."""
+    """What decides which epoch's weights are kept: the lowest validation loss, the highest validation score (then the
+    lowest loss), the lowest training loss, or nothing."""
 
     VALID_LOSS = "lowest validation loss"
     VALID_SCORE = "highest validation score"
+    TRAIN_LOSS = "lowest training loss"
     LAST_EPOCH = "the last epoch"
 
 
@@ -37,6 +39,16 @@ class Stop(Enum):
     NEVER = "never"
     PATIENCE = "patience"
     ABOVE_MEAN = "above mean"
+
+
+class Rates(Enum):
+    """How the learning rate goes on from ``lr``: the same in all epochs, down half a cosine to a hundredth over ``lr_epochs``, or to a
+    tenth after every ``lr_epochs``.
+    """
+
+    CONSTANT = "constant"
+    COSINE = "cosine"
+    STEP = "step"
 
 
 class Precision(Enum):
@@ -170,6 +182,15 @@ class TrainConfig(Declared):
         LowerLevel.UNROLLED, "whether the network takes its K steps or solves its problem exactly"
     )
 
+    lr_schedule: Rates = setting(Rates.CONSTANT, "how the learning rate changes from epoch to epoch")
+    lr_epochs: int = setting(200, "epochs over which the schedules cosine and step go", at_least=1)
+    clip: float | None = setting(
+        None,
+        "largest norm of the gradient of all parameters together; longer ones are shortened to it",
+        above=0,
+        of=float,
+    )
+
     def __init__(self, **settings: Any) -> None:
         object.__setattr__(self, "settings", self.schema.complete(settings))
 
@@ -206,6 +227,36 @@ class TrainConfig(Declared):
     def from_plain(cls, plain: Mapping[str, Any]) -> TrainConfig:
         """Back from that; refused where a file knows an optimiser by name only."""
         return cls(**cls.schema.from_plain(plain))
+
+    def rate(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 1.
+
+        Example:
+            >>> steps = TrainConfig(lr=1.0, lr_schedule=Rates.STEP, lr_epochs=10)
+            >>> [steps.rate(1), steps.rate(10), steps.rate(11), round(steps.rate(21), 6)]
+            [1.0, 1.0, 0.1, 0.01]
+            >>> falling = TrainConfig(lr=1.0, lr_schedule=Rates.COSINE, lr_epochs=10)
+            >>> [falling.rate(1), round(falling.rate(6), 6), round(falling.rate(99), 6)]
+            [1.0, 0.505, 0.01]
+        """
+        done = epoch - 1
+        if self.lr_schedule is Rates.STEP:
+            return self.lr * 0.1 ** (done // self.lr_epochs)
+        if self.lr_schedule is Rates.COSINE:
+            share = min(done / self.lr_epochs, 1.0)
+            return self.lr * (0.01 + 0.99 * (1 + math.cos(math.pi * share)) / 2)
+        return self.lr
+
+    @property
+    def stackable(self) -> bool:
+        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are.
+
+        Example:
+            >>> TrainConfig().stackable, TrainConfig(clip=1.0).stackable
+            (True, False)
+        """
+        plain = self.optimiser is torch.optim.Adam and self.precision is Precision.FULL
+        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None
 
     def decay_of(self, group: str) -> float:
         """The weight decay of a group of parameters.
@@ -245,6 +296,8 @@ class TrainConfig(Declared):
         """Whether an epoch takes the place of the best so far."""
         if best is None or self.monitor is Monitor.LAST_EPOCH:
             return True
+        if self.monitor is Monitor.TRAIN_LOSS:
+            return new.train_loss < best.train_loss
         # R² of equal numbers is NaN: the loss decides.
         if self.monitor is Monitor.VALID_LOSS or math.isnan(new.valid_score):
             return new.valid_loss < best.valid_loss

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
-from unspool.train.config import Precision, TrainConfig
+from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
 
@@ -30,16 +30,19 @@ class Epochs:
 
     Args:
         model, optimiser, task, config: as in :func:`unspool.train.fit`.
+        done: epochs that were run before, where a run is continued.
     """
 
-    def __init__(self, model: nn.Module, optimiser: Any, task: Task, config: TrainConfig) -> None:
+    def __init__(self, model: nn.Module, optimiser: Any, task: Task, config: TrainConfig, done: int = 0) -> None:
         self.model, self.optimiser, self.task, self.config = model, optimiser, task, config
         self.device = task.target.device
         self.captured = False
         self.stepped = False
-        self._calls = 0
+        self._calls, self._done = 0, done
         self._wants_closure = _wants_closure(optimiser)
-        self._willing = self.device.type == "cuda" and not self._wants_closure and _capturable(optimiser)
+        # A captured epoch would keep the learning rate of the moment.
+        steady = config.lr_schedule is Rates.CONSTANT
+        self._willing = self.device.type == "cuda" and steady and not self._wants_closure and _capturable(optimiser)
         self._stream = torch.cuda.Stream(self.device) if self._willing else None
         self._replay: Any = None
         self._numbers: Tensor | None = None
@@ -47,6 +50,9 @@ class Epochs:
     def __call__(self) -> list[float]:
         """One epoch."""
         self._calls += 1
+        if self.config.lr_schedule is not Rates.CONSTANT:
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.config.rate(self._done + self._calls)
         with on_stream(self._stream, self.device):
             if self._willing and self._calls == WARM_UP + 1:
                 self._capture()
@@ -85,6 +91,8 @@ class Epochs:
         rows, wanted = task.loss.learn(self._output(), task.train, task.target)
         loss = task.loss_of(rows, wanted, task.train)
         loss.backward()
+        if self.config.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         return loss
 
     def _look(self, output: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from unspool.interrupt import deferred_interrupt
 from unspool.models import registry
 from unspool.settings import Schema
 from unspool.settings.kinds import Anything
+from unspool.train.callbacks import Callback, Moment, asks_to_stop
 from unspool.train.config import TrainConfig
 from unspool.train.epochs import Epochs, few_threads, make_optimiser
 from unspool.train.record import Ending, Epoch, Result
@@ -66,6 +67,7 @@ def fit(
     config: TrainConfig,
     *,
     watch: Callable[[Epoch, Epoch], None] | None = None,
+    callbacks: Sequence[Callback] = (),
     snapshot: Path | None = None,
     snapshot_every: float = 10.0,
     restart: bool = False,
@@ -81,6 +83,7 @@ def fit(
         task: data and upper loss.
         config: rates, epochs, selection and stopping.
         watch: called after each epoch with it and the best so far.
+        callbacks: called after each epoch with a :class:`~unspool.train.Moment`; one that answers ``Verdict.STOP`` ends training.
         snapshot: a file that the run is saved to now and then, and continued from if it is there; a run that was cut off
             and continued ends with the same numbers as one that was not.
         snapshot_every: seconds between snapshots.
@@ -104,7 +107,7 @@ def fit(
             f"{snapshot} holds {len(state.history)} epochs already, more than {mention('epochs', config.epochs)}; give at least as many, "
             "or remove it"
         )
-    epochs = Epochs(model, optimiser, task, config)
+    epochs = Epochs(model, optimiser, task, config, len(state.history))
     saved, ending = time.monotonic(), Ending.ALL_EPOCHS
     began = saved - state.seconds
     whole = True
@@ -115,6 +118,10 @@ def fit(
                 state.ended = config.ended(state.history, best)
                 if watch is not None:
                     watch(state.history[-1], best)
+                if callbacks:
+                    now = state.history[-1]
+                    moment = Moment.of(now, best, config.rate(now.epoch), model)
+                    state.ended = asks_to_stop(callbacks, moment) or state.ended
                 state.seconds = time.monotonic() - began
                 if snapshot is not None and time.monotonic() - saved >= snapshot_every:
                     write_snapshot(snapshot, state, model, optimiser, about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from unspool.files import remove_leftovers
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
 from unspool.settings import REQUIRED
+from unspool.train.callbacks import Callback
 from unspool.train.class_weight import Balance
 from unspool.train.fitting import Run
 from unspool.train.link_evaluation import evaluate_links
@@ -69,6 +70,7 @@ class RunFolder:
         resume: bool = False,
         snapshot_every: float = 10.0,
         watch: Callable[[Epoch, Epoch], None] | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> Run:
         """Train one seed and keep it.
 
@@ -77,6 +79,7 @@ class RunFolder:
             resume: go on where the last run was cut off.
             snapshot_every: seconds between snapshots.
             watch: called after each epoch with it and the best so far.
+            callbacks: as of :func:`~unspool.train.fit`.
         """
         self._check_storable()
         place = self.place(seed)
@@ -84,8 +87,8 @@ class RunFolder:
         remove_leftovers(place, OURS)
         trial, snapshot = self.trial.with_seed(seed), place / SNAPSHOT
         model, run = train_trial(
-            trial, self.loader, watch=watch, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume
-        )
+            trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume
+        )  # fmt: skip
         save_trained(model, run, trial, self.loader, place, self.facts)
         if run.ending is not Ending.INTERRUPTED:
             snapshot.unlink(missing_ok=True)

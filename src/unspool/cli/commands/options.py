@@ -48,13 +48,16 @@ CONFIG = {
     "lr": "Learning rate.",
     "weight_decay": "Weight decay of weight matrices and biases, not of hop coefficients; or by group: 'first=5e-4;convolution=0.01'.",
     "epochs": "Maximum number of epochs.",
-    "monitor": "Which epoch's weights are kept: the best valid_loss or valid_score, or last_epoch.",
+    "monitor": "Which epoch's weights are kept: the best valid_loss, valid_score or train_loss, or last_epoch.",
     "stop": "Early stopping: never, patience or above_mean.",
     "patience": "Stop after this many epochs without improvement.",
     "min_epochs": "above_mean does not stop before this epoch.",
     "optimiser": "A class of torch.optim; adam when omitted.",
     "precision": "full, or bfloat16 for the activations.",
     "lower_level": "unrolled: take the K steps. exact: solve the denoising problem exactly and train through its optimality condition.",
+    "lr_schedule": "constant, cosine (down to a hundredth over --lr-epochs) or step (a tenth after every --lr-epochs); in a study, trials that are not constant run one by one.",
+    "lr_epochs": "Epochs over which the learning rate changes.",
+    "clip": "Largest norm of the gradient; longer ones are shortened to it. In a study such trials run one by one.",
 }
 
 

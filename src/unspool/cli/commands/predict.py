@@ -32,7 +32,11 @@ from unspool.cli.number_types import Whole
     "--pairs", type=PLACE, help="Links: score the pairs of this table, two columns of nodes (.csv, .tsv, .parquet)."
 )
 @click.option("--top", type=Whole(1), help="Links: the most probable new links of each node; 10 when nothing is said.")
-@click.option("--nodes", metavar="NAMES", help="Links: recommend for these nodes only, with commas between.")
+@click.option(
+    "--nodes",
+    metavar="A,B,C",
+    help="These nodes alone, by their ids; only their neighbourhood is computed. Links: recommend for these.",
+)
 @device_option
 @json_option
 def predict(

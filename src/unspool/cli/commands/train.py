@@ -46,6 +46,9 @@ from unspool.cli.number_types import Finite, Whole
 @click.option("--out", default="out/train", show_default=True, type=PLACE, help="Where models and report go.")
 @click.option("--resume", is_flag=True, help="Continue interrupted runs; finished seeds are kept.")
 @click.option("--snapshot-every", default=10.0, show_default=True, type=Finite(0), help="Seconds between snapshots.")
+@click.option(
+    "--tensorboard", type=PLACE, metavar="FOLDER", help="Write every epoch for TensorBoard, one folder a seed."
+)
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: progress, seed, summary.")
 @click.option("--no-report", is_flag=True, help="Write no report.")

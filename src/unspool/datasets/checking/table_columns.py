@@ -97,18 +97,17 @@ def _label(table: Table, columns: Columns) -> int | None:
 
 
 def _role(name: str, columns: Columns, features: bool) -> Role:
-    if name == columns.label or name in (columns.labels or ()):
-        return Role.LABEL
-    if name == columns.weight:
-        return Role.SAMPLE_WEIGHT
-    if name == columns.split:
-        return Role.SPLIT
-    if name in (columns.targets or ()):
-        return Role.TARGET
-    if name in columns.drop:
-        return Role.DROPPED
-    if name in (columns.one_hot or ()):
-        return Role.ONE_HOT
+    named = {
+        Role.LABEL: (columns.label, *(columns.labels or ())),
+        Role.SAMPLE_WEIGHT: (columns.weight,),
+        Role.SPLIT: (columns.split,),
+        Role.TARGET: columns.targets or (),
+        Role.DROPPED: columns.drop,
+        Role.ONE_HOT: columns.one_hot or (),
+    }
+    said = next((role for role, columns_of in named.items() if name in columns_of), None)
+    if said is not None:
+        return said
     chosen = columns.features is None or name in columns.features
     return Role.FEATURE if features and chosen else Role.UNUSED
 

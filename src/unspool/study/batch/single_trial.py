@@ -16,7 +16,7 @@ from unspool.train.epochs import Epochs, make_optimiser
 class SingleTrial:
     """One trial that trains as :func:`unspool.train.fit` trains it, behind the face of a batch.
 
-    For whatever does not stack: another optimiser than Adam, half precision, losses that draw at random, modules that look at
+    For whatever does not stack: another optimiser than Adam, half precision, learning rates that change, clipped gradients, losses that draw at random, modules that look at
     values. What such a trial draws from torch's generator comes from its own seed, so neighbours do not change it.
 
     Args:

@@ -21,7 +21,7 @@ from unspool.study.batch.fixed_hops import with_fixed_hops
 from unspool.study.batch.kernel.fits import fast_signature
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, state
-from unspool.train import Precision, PreparedTrial, Trial
+from unspool.train import PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
 
@@ -57,7 +57,7 @@ def signature(member: PreparedTrial) -> Hashable | None:
     config, task = member.trial.config, member.task
     if (fast := fast_signature(member)) is not None:
         return fast
-    if config.optimiser is not torch.optim.Adam or config.precision is not Precision.FULL:
+    if not config.stackable:
         return None
     if type(task.loss) not in _STACKABLE_LOSSES or not _may_stack(member.model, task.target.device):
         return None
@@ -180,7 +180,8 @@ def _rough(trial: Trial) -> Hashable:
         for name, value in sorted(trial.settings.items())
     )
     config = trial.config
-    return (trial.model, settings, trial.normalise_rows, config.optimiser, config.precision, config.lower_level)
+    how = (config.optimiser, config.precision, config.lower_level, config.stackable)
+    return (trial.model, settings, trial.normalise_rows, *how)
 
 
 def _telling(trials: list[Trial], provide: Callable[[Trial], PreparedTrial]) -> list[str]:

@@ -67,10 +67,10 @@ class TrialProgress:
         """The same where nothing stops early: only the best of these epochs can be the best of all."""
         if self.config.stop is Stop.ABOVE_MEAN:  # it looks back
             self._history += [Epoch(self.epochs + k, *row) for k, row in enumerate(numbers.tolist(), 1)]
-        loss, score = numbers[:, 1], numbers[:, 2]
+        loss, score = numbers[:, 0 if self.config.monitor is Monitor.TRAIN_LOSS else 1], numbers[:, 2]
         if self.config.monitor is Monitor.LAST_EPOCH:
             place = len(numbers) - 1
-        elif self.config.monitor is Monitor.VALID_LOSS:
+        elif self.config.monitor in (Monitor.VALID_LOSS, Monitor.TRAIN_LOSS):
             place = int(loss.argmin())
         else:
             place = int(np.where(score == score.max(), loss, np.inf).argmin())

@@ -9,7 +9,7 @@ import torch
 from unspool.graph import Graph, Normalisation
 from unspool.ops import Basis
 from unspool.study.batch.kernel.blueprints import blueprint
-from unspool.train import CrossEntropy, Precision, PreparedTrial, Task
+from unspool.train import CrossEntropy, PreparedTrial, Task
 
 
 def fast_signature(member: PreparedTrial) -> Hashable | None:
@@ -28,7 +28,7 @@ def fast_signature(member: PreparedTrial) -> Hashable | None:
     config, task = member.trial.config, member.task
     if not kernels_run(task) or type(task.loss) is not CrossEntropy or task.weight is not None:
         return None
-    if config.optimiser is not torch.optim.Adam or config.precision is not Precision.FULL:
+    if not config.stackable:
         return None
     found = blueprint(member.model)
     if found is None or (found.basis is Basis.CHEBYSHEV and not _is_minimised(task.graph)):
