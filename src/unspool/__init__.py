@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool import datasets as datasets
     from unspool import denoise as denoise
     from unspool import estimator as estimator
+    from unspool import evaluate as evaluate
     from unspool import explain as explain
     from unspool import explore as explore
     from unspool import graph as graph
@@ -137,7 +138,7 @@ __version__ = "0.1.0"
 #: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
 _FROM = {
     "": (
-        "algorithm", "datasets", "denoise", "estimator", "explain", "explore", "graph", "models", "nn", "objective", "ops", "report", "reproduce",
+        "algorithm", "datasets", "denoise", "estimator", "evaluate", "explain", "explore", "graph", "models", "nn", "objective", "ops", "report", "reproduce",
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
@@ -272,6 +273,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "datasets",
     "denoise",
     "estimator",
+    "evaluate",
     "explain",
     "explore",
     "graph",
