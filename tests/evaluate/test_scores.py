@@ -132,7 +132,7 @@ def test_the_class_never_changes_and_the_scores_get_better():
 
 
 def test_one_channel_is_the_lead_of_the_second_class():
-    logits, truth = drawn(classes=2)
+    logits, _ = drawn(classes=2)
     lead = logits[:, 1:] - logits[:, :1]
     assert np.allclose(calibrated(lead, 1.7), softmax(logits / 1.7, 1), atol=1e-12)
 

@@ -59,19 +59,17 @@ def _read(name: str, kind: Any, value: Any) -> Any:
         if len(parts) != len(value):
             raise DataError(name, f"expected {len(parts)} entries, found {_short(value)}")
         return tuple(_read(name, part, one) for part, one in zip(parts, value, strict=True))
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        found = next((one for one in kind if one.name.lower() == value), None)
-        if found is None:
-            raise DataError(
-                name, f"expected one of {', '.join(one.name.lower() for one in kind)}, found {_short(value)}"
-            )
-        return found
     if dataclasses.is_dataclass(kind):
         return from_plain(kind, value)  # type: ignore[arg-type]
     return _simple(name, kind, value)
 
 
 def _simple(name: str, kind: Any, value: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        known = {one.name.lower(): one for one in kind}
+        if isinstance(value, str) and value in known:
+            return known[value]
+        raise DataError(name, f"expected one of {', '.join(known)}, found {_short(value)}")
     if kind is str and isinstance(value, str):
         return value
     whole = isinstance(value, int) and not isinstance(value, bool)
