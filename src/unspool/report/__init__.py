@@ -11,12 +11,12 @@
 
 from unspool.report.figure import Figure, Panel, Stroke
 from unspool.report.hardware import machine
-from unspool.report.page import Block, Code, Contents, Folded, Heading, Maths, Notes, Page, Paragraph, Section
+from unspool.report.page import Block, Code, Contents, Folded, Heading, Maths, Notes, Page, Paragraph, Section, Shown
 from unspool.report.table import Cell, Column, Rows, Table, facts, text_columns
 from unspool.report.text import Mark, Tone, counted, shown, signed
 from unspool.report.training_report import training
 
 __all__ = [
     "Block", "Cell", "Code", "Column", "Contents", "Figure", "Folded", "Heading", "Mark", "Maths", "Notes", "Page", "Panel", "Paragraph", "Rows",
-    "Section", "Stroke", "Table", "Tone", "counted", "facts", "machine", "shown", "signed", "text_columns", "training",
+    "Section", "Shown", "Stroke", "Table", "Tone", "counted", "facts", "machine", "shown", "signed", "text_columns", "training",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from importlib.resources import files
 from typing import Protocol
 
@@ -172,12 +173,50 @@ class Contents:
         return ""
 
 
+class Shown(Enum):
+    """Whether the blocks of a section are seen at once, or behind its heading until somebody opens it; printed they are open."""
+
+    OPEN = "open"
+    FOLDED = "folded"
+
+
 @dataclass(frozen=True)
 class Section:
-    """Blocks under a heading."""
+    """Blocks under a heading.
+
+    Args:
+        heading: the title of the section.
+        blocks: what is under it.
+        gist: half a sentence that stands beside the heading, so that a reader knows whether to open it.
+        shown: whether the blocks are seen at once.
+
+    Example:
+        >>> print(Section("Depth", [Paragraph(["Text."])], "6 of 6 claims hold", Shown.FOLDED).html(2))
+        <section aria-labelledby="part-2">
+        <details class="part"><summary><h2 id="part-2">Depth</h2> <span class="gist">6 of 6 claims hold</span></summary>
+        <p>Text.</p>
+        </details>
+        </section>
+    """
 
     heading: str
     blocks: Sequence[Block]
+    gist: str = ""
+    shown: Shown = Shown.OPEN
+
+    def html(self, place: int) -> str:
+        """As HTML; ``place`` is its number on the page."""
+        gist = f' <span class="gist">{to_html(self.gist)}</span>' if self.gist else ""
+        head = f'<h2 id="part-{place}">{to_html(self.heading)}</h2>{gist}'
+        inner = "\n".join(b.html() for b in self.blocks)
+        if self.shown is Shown.FOLDED:
+            head, inner = f'<details class="part"><summary>{head}</summary>', f"{inner}\n</details>"
+        return f'<section aria-labelledby="part-{place}">\n{head}\n{inner}\n</section>'
+
+    def markdown(self) -> list[str]:
+        """As pieces of Markdown, which has no folds."""
+        gist = [to_markdown(self.gist)] if self.gist else []
+        return [f"## {to_markdown(self.heading)}", *gist, *(b.markdown() for b in self.blocks)]
 
 
 @dataclass(frozen=True)
@@ -223,10 +262,7 @@ class Page:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
         body = [f"<h1>{to_html(self.title)}</h1>", *(b.html() for b in self._lead())]
-        for place, section in enumerate(self.sections, 1):
-            inner = "\n".join(b.html() for b in section.blocks)
-            heading = f'<h2 id="part-{place}">{to_html(section.heading)}</h2>'
-            body.append(f'<section aria-labelledby="part-{place}">\n{heading}\n{inner}\n</section>')
+        body += [section.html(place) for place, section in enumerate(self.sections, 1)]
         if self.foot:
             body.append(f'<p class="quiet">{to_html(self.foot)}</p>')
         return "\n".join(
@@ -245,7 +281,7 @@ class Page:
         """The same words and tables; figures as the sentences that describe them."""
         parts = [f"# {to_markdown(self.title)}", *(b.markdown() for b in self._lead())]
         for section in self.sections:
-            parts += [f"## {to_markdown(section.heading)}", *(b.markdown() for b in section.blocks)]
+            parts += section.markdown()
         if self.foot:
             parts.append(to_markdown(self.foot))
         return "\n\n".join(p for p in parts if p) + "\n"
