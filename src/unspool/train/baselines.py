@@ -210,7 +210,7 @@ def _work(trial: Trial, loader: TrialLoader) -> float:
     """Multiplications of the perceptron's first layer, over all epochs of a seed."""
     perceptron = perceptron_of(trial)
     x: Any = features_of(loader.first.x)
-    entries = x.val.numel() if isinstance(x, SparseFeatures) else x.numel()
+    entries = x.operator.forward.val.numel() if isinstance(x, SparseFeatures) else x.numel()
     hidden = MLP.schema.complete(perceptron.settings)["hidden"]
     faster = 1.0 if loader.device.type == "cpu" else 0.05
     return faster * float(entries) * hidden * perceptron.config.epochs
