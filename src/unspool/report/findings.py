@@ -160,7 +160,7 @@ def _constant(found: Evidence) -> Finding | None:
     compared = compare(found, Baseline.CONSTANT)
     if compared is None or compared.tone is Tone.BETTER:
         return None
-    words = f"It is not better than one answer for all nodes: {_beside(found, compared)}."
+    words = f"It is not better than one answer for all nodes: {_beside(found, compared, 'the same answer for all')}."
     return Finding(Topic.CONSTANT, words, Tone.WORSE, compared.gap)
 
 
@@ -176,21 +176,23 @@ def _features(found: Evidence) -> Finding | None:
 
 
 def _verdict(found: Evidence, compared: Comparison, topic: Topic, what: str, other: str) -> Finding:
-    one = what.endswith("s")
+    many = what.endswith("s")
     words = {
-        Tone.BETTER: f"The {what} {'help' if one else 'helps'}",
-        Tone.NEAR: f"The {what} {'make' if one else 'makes'} no difference that these test nodes could show",
-        Tone.WORSE: f"The {what} {'do' if one else 'does'} not help here",
+        Tone.BETTER: f"The {what} {'help' if many else 'helps'}",
+        Tone.NEAR: f"The {what} {'make' if many else 'makes'} no difference that these test nodes could show",
+        Tone.WORSE: f"The {what} {'do' if many else 'does'} not help here",
     }[compared.tone]
     chance = f"; up to {_size(found, compared.chance)} may be chance" if compared.tone is Tone.NEAR else ""
     return Finding(topic, f"{words}: {_beside(found, compared, other)}{chance}.", compared.tone, compared.gap)
 
 
-def _beside(found: Evidence, compared: Comparison, other: str = "that") -> str:
+def _beside(found: Evidence, compared: Comparison, other: str) -> str:
+    """The difference and the other's score, rounded as they are printed elsewhere."""
     score = found.score
-    gap = signed(score.scaled(compared.gap), 2 if score.percent else 4)
-    unit = " points" if score.percent else ""
-    return f"{score.name} {score.shown(compared.ours)}, {other} {score.shown(compared.theirs)} ({gap}{unit})"
+    digits = 2 if score.percent else 4
+    gap = round(score.scaled(compared.ours), digits) - round(score.scaled(compared.theirs), digits)
+    unit = " points" if score.percent else f" in {score.name}"
+    return f"{signed(round(gap, digits), digits)}{unit} against {other} ({score.shown(compared.theirs)})"
 
 
 def _size(found: Evidence, value: float) -> str:
@@ -211,9 +213,7 @@ def _weakest(found: Evidence) -> Finding | None:
     nodes = round(statistics.fmean(c.support[k] for c in found.classes))
     words = f"Weakest class: {found.names[k]}, of whose {counted(nodes, 'test node')} {_percent(recall)} are found"
     taken = _taken_for(found, k)
-    return Finding(
-        Topic.WEAKEST, words + (f"; most of the others are taken for {taken}." if taken else "."), gap=recall
-    )
+    return Finding(Topic.WEAKEST, words + (f"; it is most often taken for {taken}." if taken else "."), gap=recall)
 
 
 def _taken_for(found: Evidence, k: int) -> str | None:
@@ -239,10 +239,10 @@ def _calibration(found: Evidence) -> Finding | None:
     if 1 / NEAR_ONE < warm < NEAR_ONE:
         words = f"Its probabilities mean what they say: on test nodes they are off by {_points(before)} on average"
         return Finding(Topic.CALIBRATION, f"{words} (temperature {shown(warm, 2)}).", Tone.BETTER, before)
-    how = "too sure of itself" if warm > 1 else "more often right than it says"
+    how = "It is too sure of itself" if warm > 1 else "It is right more often than it says"
     words = (
-        f"It is {how}: on test nodes its probabilities are off by {_points(before)} on average, and by {_points(after)} once outputs are divided "
-        f"by {shown(warm, 2)}, the temperature fitted to {counted(found.calibrations[0].nodes, 'validation node')}; unspool predict does so"
+        f"{how}: on test nodes its probabilities are off by {_points(before)} on average, and by {_points(after)} as unspool predict writes them, "
+        f"calibrated (temperature {shown(warm, 2)}, from {counted(found.calibrations[0].nodes, 'validation node')})"
     )
     return Finding(Topic.CALIBRATION, f"{words}.", Tone.NEAR, before)
 

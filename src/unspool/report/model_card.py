@@ -112,7 +112,7 @@ def _data(found: Evidence) -> list[Block]:
 
 def _scores(found: Evidence) -> list[Block]:
     tables = [baseline_table(found), score_table(found), class_table(found)]
-    return [*headline(found.job, found.score, None), *(table for table in tables if table is not None)]
+    return [*headline(found.job, found.score), *(table for table in tables if table is not None)]
 
 
 def _probabilities(found: Evidence) -> list[Block]:

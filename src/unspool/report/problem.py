@@ -33,7 +33,7 @@ class Problem:
             >>> model = us.models.GCN(5, 3, hidden=4, depth=3)
             >>> _ = torch.nn.init.ones_(model.propagation.biases[0])
             >>> Problem.of({"objective": str(model.objective), "derivation": model.derivation}, model).obstacle
-            'a layer has a bias, which the objective of Table 1 does not know'
+            'a layer has a bias, and the problem has none'
         """
         obstacle = None
         steps = getattr(getattr(network, "propagation", None), "as_unrolled", None)

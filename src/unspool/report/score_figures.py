@@ -20,7 +20,7 @@ def reliability_figure(found: Evidence) -> Figure | None:
     mild = [e.calibrated for e in found.evaluations if e.calibrated is not None]
     if not raw:
         return None
-    lines = {"as the network says": (pooled(raw), ORANGE, "o--")}
+    lines = {"raw": (pooled(raw), ORANGE, "o--")}
     if mild:
         lines["calibrated"] = (pooled(mild), BLUE, "o-")
     panels = [_reliability_panel(lines), _confidence_panel(lines)]

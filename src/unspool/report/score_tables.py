@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +43,7 @@ def baseline_table(found: Evidence) -> Table | None:
     rows += [_baseline_row(one, found) for one in held.entries]
     seeds = f", {counted(len(held.seeds), 'seed')}" if len(held.seeds) > 1 else ""
     caption = f"Beside it, on the same split{'s' if len(held.seeds) > 1 else ''}{seeds}"
-    columns = [Column("", numbers=False), f"test {found.score.heading}"]
+    columns = [Column("model", numbers=False), f"test {found.score.heading}"]
     return Table(caption, columns, rows)
 
 
@@ -153,7 +154,10 @@ def confusion_table(found: Evidence) -> Table | None:
         whole = max(sum(row), 1)
         tones = [Tone.BETTER if i == j else Tone.WORSE for j in range(many)]
         rows.append(
-            [found.names[i], *(Heat(f"{n:,}", float(n), t, n / whole) for n, t in zip(row, tones, strict=True))]
+            [
+                found.names[i],
+                *(Heat(f"{n:,}", float(n), t, math.sqrt(n / whole)) for n, t in zip(row, tones, strict=True)),
+            ]
         )
     over = f", summed over {len(matrices)} seeds" if len(matrices) > 1 else ""
     caption = (

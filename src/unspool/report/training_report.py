@@ -32,7 +32,7 @@ from unspool.report.mistakes import error_blocks
 from unspool.report.model_card import write_model_card
 from unspool.report.page import Block, Code, Notes, Page, Paragraph, Section, Shown
 from unspool.report.problem import Problem
-from unspool.report.score import Score, check_paper, headline
+from unspool.report.score import Score, beside_paper, check_paper, headline
 from unspool.report.score_figures import reliability_figure, residual_figure
 from unspool.report.score_tables import baseline_table, class_table, confusion_table, score_table, short_scores
 from unspool.report.seeds import Job, read_job
@@ -107,7 +107,11 @@ def training(
         *_evaluated(evidence, errors),
         _section("How it was trained", [*_curves(job, score), *_training(job)], _trained_gist(job)),
         _section("Seeds", [seed_table(job, score)], score.range(job.values("test_score")) + score.unit),
-        _section("The denoising problem", problem.blocks(), problem.objective),
+        _section(
+            "The denoising problem",
+            problem.blocks(),
+            "" if problem.obstacle is None else "not solved exactly by this network",
+        ),
         _section(
             "What it learnt",
             _learnt(found, graph),
@@ -139,7 +143,7 @@ def _title(job: Job) -> str:
 
 def _lead(evidence: Evidence, paper: tuple[float, float | None] | None) -> list[Block]:
     """One screen: the result, simpler models beside it, what the numbers say, and what to do next."""
-    blocks: list[Block] = [*headline(evidence.job, evidence.score, paper)]
+    blocks: list[Block] = [*headline(evidence.job, evidence.score)]
     blocks += [Paragraph([words], "warning") for words in evidence.job.warnings()]
     beside = short_scores(evidence)
     blocks += [Paragraph([f"{beside[:1].upper()}{beside[1:]}."], "quiet")] if beside else []
@@ -150,6 +154,7 @@ def _lead(evidence: Evidence, paper: tuple[float, float | None] | None) -> list[
         blocks += [
             Paragraph([Mark(one.text, one.tone)] if one.tone is Tone.WORSE else [one.text], "finding") for one in told
         ]
+    blocks += beside_paper(evidence.job, evidence.score, paper)
     if steps and evidence.job.values("test_score"):
         blocks += [Paragraph(["What to do next:"]), Notes([step.text for step in steps])]
     return blocks
