@@ -19,6 +19,7 @@ from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.models.pretrained import CARD, load_with_card
+from unspool.train.evaluation import temperature_of
 
 
 def run(
@@ -30,6 +31,7 @@ def run(
     only: str,
     device: str,
     as_json: bool,
+    uncalibrated: bool = False,
 ) -> None:
     """Load, predict, write."""
     check_table(out)
@@ -40,13 +42,17 @@ def run(
     chosen = _chosen(data, only, models, checkpoint)
     for note in notes:
         echo(f"note: {note}", err=True)
-    output = _output(models, data, device, card)
-    columns = _columns(output, card)
+    warm = [] if uncalibrated else temperatures(models)
+    columns = _columns(_output(models, data, device, card, calibrate=bool(warm)), card)
+    # One temperature changes no class; the mean of several seeds may tip over where they disagree.
+    raw = _columns(_output(models, data, device, card), card) if warm and len(models) > 1 else columns
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
     table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
     table.update({name: values[chosen.numpy()] for name, values in columns.items()})
     write_table(out, list(table.items()))
-    _say(out, table, data, models, as_json, chosen, only)
+    _say(out, table, data, models, as_json, chosen, only, warm)
+    if warm and not as_json:
+        echo(_calibration_line(warm, int((raw["prediction"] != columns["prediction"])[chosen.numpy()].sum())))
 
 
 def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None, changed_code: bool) -> list[Any]:
@@ -90,7 +96,7 @@ def check_fits(model: Any, data: Any, checkpoint: Path) -> None:
 
 
 @torch.no_grad()
-def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) -> Tensor:
+def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any], calibrate: bool = False) -> Tensor:
     """Probabilities, numbers or embeddings, averaged over the models."""
     x, graph = data.features.to(device), data.graph.to(device)
     kind = _kind(card)
@@ -104,6 +110,8 @@ def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) 
                 "written: its weights are not finite, or the features are far larger than in training; train again, or scale them"
             )
         own: Mapping[str, Any] = model.card.get("task") or {}
+        warm = temperature_of(model.card) if calibrate else None
+        output = output if warm is None else output / warm
         if kind == "classes":
             output = output.softmax(-1)
         elif kind == "binary":
@@ -114,6 +122,21 @@ def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any]) 
             raise ValueError("embeddings of different seeds cannot be averaged; give one seed")
         total = total + output
     return total / len(models)
+
+
+def temperatures(models: list[Any]) -> list[float]:
+    """Of the models that have one, where they give probabilities."""
+    if _kind(models[0].card) not in ("classes", "binary"):
+        return []
+    return [warm for model in models if (warm := temperature_of(model.card)) is not None]
+
+
+def _calibration_line(warm: list[float], moved: int) -> str:
+    told = ", ".join(f"{one:.3g}" for one in warm)
+    line = f"probabilities are calibrated (temperature {told}, from validation nodes); --uncalibrated writes the network's own"
+    return (
+        line if not moved else f"{line}, which give {moved} node{'s'[: moved > 1]} another class, as the seeds disagree"
+    )
 
 
 def _kind(card: Mapping[str, Any]) -> str:
@@ -177,8 +200,9 @@ def _say(
     as_json: bool,
     chosen: Tensor,
     only: str,
+    warm: list[float],
 ) -> None:
-    found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
+    found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out), "temperatures": warm}
     labels = data.labels[chosen]
     known = torch.nonzero(labels >= 0).flatten()
     if _kind(models[0].card) in ("classes", "binary") and known.numel() and data.classes:

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from unspool.estimator.labels import as_array, has_label, read_labels
 from unspool.estimator.node import NodeEstimator
-from unspool.train import CrossEntropy, Loss
+from unspool.evaluate import Calibration, Uncalibrated
+from unspool.train import CrossEntropy, Loss, Task
+from unspool.train.evaluation import calibrate as fit_calibration
 
 Array = np.ndarray[Any, Any]
 
@@ -55,6 +57,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         classes_: the sorted classes.
         model_: the trained ``torch.nn.Module``, in evaluation mode.
         run_: the training run: all epochs, the one that was chosen, and why it ended.
+        calibration_: the temperature that makes probabilities mean what they say, or why there is none.
         objective_: the denoising problem that the model solves.
         graph_, features_: what it was trained on.
         n_features_in_, n_iter_: features of a node, epochs that were run.
@@ -73,18 +76,26 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         True
     """
 
-    __metadata_request__predict_proba = {"x": UNUSED}  # noqa: RUF012  as of the other methods
+    # Nothing to route: how probabilities are wanted is said where they are asked for.
+    __metadata_request__predict_proba = {"x": UNUSED, "calibrate": UNUSED}  # noqa: RUF012  as of the other methods
 
     classes_: Array
+    calibration_: Calibration
 
-    def predict_proba(self, x: Any = None, graph: Any = None) -> Array:
+    def predict_proba(self, x: Any = None, graph: Any = None, *, calibrate: bool = True) -> Array:
         """The probability of each class, shape (rows, classes); columns in the order of ``classes_``.
+
+        Outputs are divided by the temperature that ``fit`` found on the nodes it held back (``calibration_``), as ``unspool predict`` does;
+        without such nodes, or with fewer than ten, they are taken as they are. The most probable class is the same either way.
 
         Args:
             x: as in ``fit``; all nodes of the training graph when omitted.
             graph: the graph of these nodes; the one it was trained on when omitted.
+            calibrate: False for the probabilities as the network gives them.
         """
-        return self._output(x, graph).softmax(-1).numpy()
+        output = self._output(x, graph)
+        warm = self.calibration_.temperature if calibrate else None
+        return (output if warm is None else output / warm).softmax(-1).numpy()
 
     def predict(self, x: Any = None, graph: Any = None) -> Array:
         """The most probable class of each row of ``x`` (see :meth:`predict_proba`)."""
@@ -100,6 +111,12 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         if not known.any():
             raise ValueError("no entry of y is a label, so there is nothing to count")
         return float(np.mean(found[known] == truth[known]))
+
+    def _trained(self, task: Task, chosen: bool) -> None:
+        if chosen:
+            self.calibration_ = fit_calibration(self._output(None, None).numpy(), task)
+        else:
+            self.calibration_ = Calibration(None, 0, Uncalibrated.FEW_NODES)
 
     def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:
         codes, self.classes_ = read_labels(y, count)

@@ -141,9 +141,14 @@ class NodeEstimator(OpenSettings, ABC):
             run = fit(model, task if task.target.device == device else task.to(device), config)
         self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features
         self.features_, self.graph_ = task.x, task.graph
+        self._trained(task, chosen)
         if run.ending is Ending.INTERRUPTED:
             # The best weights so far are kept, but a grid search must not go on with the next candidate.
             raise KeyboardInterrupt
+
+    def _trained(self, task: Task, chosen: bool) -> None:
+        """What else is learnt from a task once the model is trained; ``chosen``: whether nodes were held back."""
+        del task, chosen
 
     def _output(self, x: Any, graph: Any) -> Tensor:
         """What the model says, one row per row of ``x``: float64 on the CPU."""

@@ -96,9 +96,9 @@ class Evidence:
         return statistics.fmean(found) if found else None
 
     @property
-    def test_nodes(self) -> int | None:
-        """How many test nodes a seed has."""
-        found = [c.nodes for c in self.classes] + [n[0].nodes for n in self.numbers]
+    def test_items(self) -> int | None:
+        """How many test nodes (or pairs) a seed has."""
+        found = [e.items for e in self.evaluations if e.items > 0]
         return found[0] if found else None
 
     def baseline(self, which: Baseline) -> float | None:

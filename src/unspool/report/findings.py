@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from unspool.report.evidence import Evidence
-from unspool.report.text import Tone, counted, shown, signed
+from unspool.report.text import Tone, counted, shown
 from unspool.train import Ending
 from unspool.train.baselines import Baseline
 
 #: From which share on the most common class is remarked: half, or this many times its fair share.
 HALF, FAIR = 0.5, 1.3
-#: Differences of scores that are not shares need at least this much.
+#: Differences of scores that are not shares, or of unknown test sets, need at least this much.
 LEAST = 0.02
 #: Fewer test nodes are called few.
 FEW = 100
@@ -91,11 +91,19 @@ def compare(found: Evidence, which: Baseline) -> Comparison | None:
         seeds = 2 * math.sqrt(
             statistics.variance(scores) / len(scores) + statistics.variance(held.scores) / len(held.scores)
         )
-    nodes = 0.0
-    if found.score.percent and found.test_nodes:
-        unsure = [max(p * (1 - p), 0.0) for p in (ours, theirs)]
-        nodes = 2 * math.sqrt(sum(unsure) / found.test_nodes)
-    return Comparison(ours, theirs, max(seeds, nodes, 0.0 if found.score.percent else LEAST))
+    items = _deciding(found) if found.score.percent else None
+    if items is None:
+        return Comparison(ours, theirs, max(seeds, LEAST))
+    unsure = sum(max(p * (1 - p), 0.0) for p in (ours, theirs))
+    return Comparison(ours, theirs, max(seeds, 2 * math.sqrt(unsure / items)))
+
+
+def _deciding(found: Evidence) -> int | None:
+    """How many test items decide a share: for AUC those of the rarer answer."""
+    items = found.test_items
+    if found.score.name != "AUC" or items is None:
+        return items
+    return max(min(found.classes[0].support), 1) if found.classes else max(items // 2, 1)
 
 
 def findings(found: Evidence) -> list[Finding]:
@@ -153,14 +161,14 @@ def _constant(found: Evidence) -> Finding | None:
         beside += [] if area is None else [f"its AUC {_percent(area)}"]
         same = f"{_percent(share)} of the test nodes are one class ({_commonest(found)}), so accuracy {shown(100 * share, 2)} is what always answering that class gives"
         gap = ours - share
-        room = 2 * math.sqrt(share * (1 - share) / max(found.test_nodes or 1, 1))
+        room = 2 * math.sqrt(share * (1 - share) / max(found.test_items or 1, 1))
         tone = Tone.NEAR if gap > room else Tone.WORSE
         told = f"this model has {shown(100 * ours, 2)}; {' and '.join(beside)}"
         return Finding(Topic.UNBALANCED, f"{same}: {told}.", tone, gap)
     compared = compare(found, Baseline.CONSTANT)
     if compared is None or compared.tone is Tone.BETTER:
         return None
-    words = f"It is not better than one answer for all nodes: {_beside(found, compared, 'the same answer for all')}."
+    words = f"It is not better than one answer for all nodes: {_beside(found, compared, 'that')}."
     return Finding(Topic.CONSTANT, words, Tone.WORSE, compared.gap)
 
 
@@ -179,7 +187,7 @@ def _verdict(found: Evidence, compared: Comparison, topic: Topic, what: str, oth
     many = what.endswith("s")
     words = {
         Tone.BETTER: f"The {what} {'help' if many else 'helps'}",
-        Tone.NEAR: f"The {what} {'make' if many else 'makes'} no difference that these test nodes could show",
+        Tone.NEAR: f"The {what} {'make' if many else 'makes'} no difference that this test set could show",
         Tone.WORSE: f"The {what} {'do' if many else 'does'} not help here",
     }[compared.tone]
     chance = f"; up to {_size(found, compared.chance)} may be chance" if compared.tone is Tone.NEAR else ""
@@ -191,8 +199,12 @@ def _beside(found: Evidence, compared: Comparison, other: str) -> str:
     score = found.score
     digits = 2 if score.percent else 4
     gap = round(score.scaled(compared.ours), digits) - round(score.scaled(compared.theirs), digits)
-    unit = " points" if score.percent else f" in {score.name}"
-    return f"{signed(round(gap, digits), digits)}{unit} against {other} ({score.shown(compared.theirs)})"
+    unit = "points" if score.percent else f"in {score.name}"
+    if not round(gap, digits):
+        return f"{other} is just as good ({score.shown(compared.theirs)})"
+    return (
+        f"{shown(abs(gap), digits)} {unit} {'above' if gap > 0 else 'below'} {other} ({score.shown(compared.theirs)})"
+    )
 
 
 def _size(found: Evidence, value: float) -> str:
@@ -260,7 +272,7 @@ def _longer(found: Evidence) -> str | None:
 
 
 def _more_nodes(found: Evidence) -> str | None:
-    nodes, share = found.test_nodes, found.test
+    nodes, share = found.test_items, found.test
     if nodes is None or nodes >= FEW or share is None or not found.score.percent:
         return None
     room = 200 * math.sqrt(max(share * (1 - share), 0.0) / nodes)

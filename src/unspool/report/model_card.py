@@ -60,7 +60,7 @@ def limits(found: Evidence) -> list[str]:
         told = [
             "It was measured on edges that were held back, against pairs drawn at random; pairs that are hard to tell apart are rare among those."
         ]
-    nodes = found.test_nodes
+    nodes = found.test_items
     if nodes is not None and nodes < FEW:
         told.append(f"The test set has {counted(nodes, 'node')} only: its scores are rough.")
     told += [t for t in (_rare(found, "training"), _rare(found, "test")) if t is not None]

@@ -83,7 +83,7 @@ def score_table(found: Evidence) -> Table | None:
         after = f", calibrated {plain.range(mild)}" if mild else ""
         pairs.append((label, f"{plain.range(values)}{after}" if values else None))
     pairs += _number_pairs(found, plain)
-    made = facts(f"Scores of {counted(found.test_nodes, 'test node')}" if found.test_nodes else "Scores", pairs)
+    made = facts(f"Scores of {counted(found.test_items, 'test node')}" if found.test_items else "Scores", pairs)
     return made if made.rows else None
 
 

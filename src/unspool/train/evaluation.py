@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,7 @@ class Evaluation:
     """Everything that is known of the test nodes beside the score; entries that a kind of task does not have are None or empty.
 
     Attributes:
+        items: how many test nodes (or pairs of nodes) there are.
         classes: scores of the classes.
         train_support: how many training nodes each class has.
         raw: scores of the probabilities as the network gives them.
@@ -72,6 +74,7 @@ class Evaluation:
         misses: the largest errors of the first column of numbers.
     """
 
+    items: int = 0
     classes: ClassScores | None = None
     train_support: tuple[int, ...] = ()
     raw: ProbabilityScores | None = None
@@ -100,13 +103,14 @@ def evaluate_trained(model: nn.Module, loader: TrialLoader, trial: Trial) -> Eva
         >>> abs(found.classes.accuracy - run.best.test_score) < 1e-6, sum(found.classes.support) == loader.data.split.test.numel()
         (True, True)
     """
-    if loader.kind not in (TaskKind.CLASSES, TaskKind.BINARY, TaskKind.NUMBERS):
-        return Evaluation()
     task = loader.task(trial.seed, trial.normalise_rows)
+    items = int(task.test.numel())
+    if not items or loader.kind not in (TaskKind.CLASSES, TaskKind.BINARY, TaskKind.NUMBERS):
+        return Evaluation(items)
     with seeded(trial.seed, loader.device), evaluating(model), torch.no_grad():
         output: Tensor = model(task.x, task.graph).double().cpu()
-    if not bool(torch.isfinite(output).all()) or not task.test.numel():
-        return Evaluation()
+    if not bool(torch.isfinite(output).all()):
+        return Evaluation(items)
     named = loader.data.names
     names = [str(i) for i in range(loader.data.nodes)] if named is None else [str(name) for name in named]
     if loader.kind is TaskKind.NUMBERS:
@@ -143,6 +147,19 @@ def calibrate(output: Array, task: Task) -> Calibration:
     return Calibration(found, int(valid.size), None, *errors)
 
 
+def temperature_of(card: Mapping[str, Any]) -> float | None:
+    """The temperature of a trained model, by its card; None where there is none.
+
+    Example:
+        >>> temperature_of({"evaluation": {"calibration": {"temperature": 1.5, "nodes": 40}}}), temperature_of({})
+        (1.5, None)
+    """
+    held: Any = card.get("evaluation")
+    found: Any = held.get("calibration") if isinstance(held, Mapping) else None
+    value: Any = found.get("temperature") if isinstance(found, Mapping) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+
+
 def _classes(output: Array, task: Task, names: list[str], called: tuple[str, ...]) -> Evaluation:
     values, target = as_classes(output), task.target.cpu().numpy().astype(np.int64)
     test, learnt = task.test.cpu().numpy(), target[task.train.cpu().numpy()]
@@ -153,6 +170,7 @@ def _classes(output: Array, task: Task, names: list[str], called: tuple[str, ...
         [str(name) for name in called] if len(called) == values.shape[1] else [str(c) for c in range(values.shape[1])]
     )
     return Evaluation(
+        items=int(test.size),
         classes=score_classes(raw, truth),
         train_support=tuple(int(n) for n in np.bincount(learnt, minlength=values.shape[1])),
         raw=score_probabilities(raw, truth),
@@ -181,6 +199,7 @@ def _numbers(output: Tensor, task: Task, names: list[str]) -> Evaluation:
     spread = np.unique(np.linspace(0, len(test) - 1, min(POINTS, len(test))).round().astype(int)).tolist()
     far = np.argsort(-np.abs(mine[:, 0] - right[:, 0]), kind="stable")[:ERRORS].tolist()
     return Evaluation(
+        items=int(test.numel()),
         numbers=scores,
         points=tuple((float(right[k, 0]), float(mine[k, 0])) for k in spread),
         misses=tuple(Miss(int(test[k]), names[int(test[k])], float(right[k, 0]), float(mine[k, 0])) for k in far),

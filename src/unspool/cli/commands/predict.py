@@ -27,6 +27,7 @@ from unspool.cli.commands.options import (
 @click.option(
     "--only", type=click.Choice(["all", "unlabelled", "test"]), default="all", show_default=True, help="Which nodes."
 )
+@click.option("--uncalibrated", is_flag=True, help="Probabilities as the network gives them, without its temperature.")
 @device_option
 @json_option
 def predict(
@@ -37,13 +38,14 @@ def predict(
     only: str,
     device: str | None,
     as_json: bool,
+    uncalibrated: bool,
     **options: Any,
 ) -> None:
     """Predict the classes (or numbers) of nodes with a trained model.
 
     FOLDER is what `unspool train` or `us.save` wrote: one seed, or all of them, whose probabilities are averaged. Without
     --edges or --dataset, the data that it was trained on are used. Writes one row per node with its prediction and the
-    probability of each class.
+    probability of each class, calibrated with the temperature that training fitted to its validation nodes.
 
     Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
     """
@@ -51,4 +53,5 @@ def predict(
     from unspool.cli.predict import run
     from unspool.device import device_for
 
-    run(checkpoint, DataOptions.taken_from(options), model, changed_code, out, only, device_for(device), as_json)
+    data = DataOptions.taken_from(options)
+    run(checkpoint, data, model, changed_code, out, only, device_for(device), as_json, uncalibrated)
