@@ -168,7 +168,9 @@ def _constant(found: Evidence) -> Finding | None:
     compared = compare(found, Baseline.CONSTANT)
     if compared is None or compared.tone is Tone.BETTER:
         return None
-    words = f"It is not better than one answer for all nodes: {_beside(found, compared, 'that')}."
+    near = compared.tone is Tone.NEAR
+    how = "It is not clearly better than" if near else "It is worse than"
+    words = f"{how} one answer for all: {_beside(found, compared, 'that')}{', which may be chance' if near else ''}."
     return Finding(Topic.CONSTANT, words, Tone.WORSE, compared.gap)
 
 

@@ -32,7 +32,7 @@ def error_blocks(found: Evidence, dataset: Any, model: type[nn.Module] | None, c
             return _mistakes(found, seed, one.mistakes, dataset, model, changed_code)
         if one.misses:
             rows: list[list[str | Cell]] = [
-                [m.name, Cell(f"{m.truth:.6g}", m.truth), Cell(f"{m.predicted:.6g}", m.predicted), Cell(f"{m.predicted - m.truth:+.4g}", m.predicted - m.truth)]
+                [m.name, Cell(f"{m.truth:.6g}", m.truth), Cell(f"{m.predicted:.6g}", m.predicted), Cell(f"{m.predicted - m.truth:+.4g}".replace("-", "−"), m.predicted - m.truth)]
                 for m in one.misses
             ]  # fmt: skip
             heads = [Column("node", numbers=False), "true", "predicted", "predicted − true"]
