@@ -160,9 +160,7 @@ def confusion_table(found: Evidence) -> Table | None:
             ]
         )
     over = f", summed over {len(matrices)} seeds" if len(matrices) > 1 else ""
-    caption = (
-        f"Test nodes by true class (rows) and predicted class (columns){over}; what is right stands on the diagonal"
-    )
+    caption = f"True class (rows), predicted class (columns){over}"
     return Table(caption, [Column("true class", numbers=False), *found.names], rows)
 
 
