@@ -87,7 +87,8 @@ def fit_temperature(logits: Any, target: Any) -> float | Uncalibrated:
         return Uncalibrated.NO_BETTER_THAN_CHANCE
     if slope(1 / COLDEST) <= 0:
         return Uncalibrated.ALL_RIGHT
-    return float(1 / brentq(slope, 1 / HOTTEST, 1 / COLDEST, xtol=1e-12))  # pyright: ignore[reportArgumentType]
+    beta: Any = brentq(slope, 1 / HOTTEST, 1 / COLDEST, xtol=1e-12)
+    return float(1 / beta)
 
 
 def calibrated(logits: Any, temperature: float | None) -> Array:
