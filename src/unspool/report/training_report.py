@@ -98,12 +98,23 @@ def training(
     checked = check_paper(paper)
     score = Score.of(job, checked)
     check_paper(paper, score)
-    found = learnt(job.counted, model, changed_code)
-    evidence, graph = Evidence.of(job, score), _graph(dataset)
-    errors = error_blocks(evidence, dataset, model, changed_code)
+    evidence = Evidence.of(job, score)
     problem = Problem.of(job.first.card, first_network(job, model, changed_code))
-    title, lead = _title(job), _lead(evidence, checked)
-    sections = [
+    errors = error_blocks(evidence, dataset, model, changed_code)
+    sections = _sections(evidence, problem, errors, learnt(job.counted, model, changed_code), dataset, command)
+    page = Page(_title(job), _lead(evidence, checked), sections, f"Written by unspool {unspool.__version__}.")
+    write_whole(file, lambda f: f.write(page.html().encode()))
+    write_whole(file.with_suffix(".md"), lambda f: f.write(page.markdown().encode()))
+    if out is None:
+        write_model_card(evidence, problem, job.folder)
+    return file
+
+
+def _sections(
+    evidence: Evidence, problem: Problem, errors: list[Block], found: Learnt, dataset: Any, command: str | None
+) -> list[Section]:
+    job, score = evidence.job, evidence.score
+    return [
         *_evaluated(evidence, errors),
         _section("How it was trained", [*_curves(job, score), *_training(job)], _trained_gist(job)),
         _section("Seeds", [seed_table(job, score)], score.range(job.values("test_score")) + score.unit),
@@ -114,18 +125,12 @@ def training(
         ),
         _section(
             "What it learnt",
-            _learnt(found, graph),
+            _learnt(found, _graph(dataset)),
             "" if found.gain is None else "frequency response and hop coefficients",
         ),
         _section("Data", _data(job, dataset), _data_gist(job)),
         _section("To repeat it", _repeat(job, command)),
     ]
-    page = Page(title, lead, sections, f"Written by unspool {unspool.__version__}.")
-    write_whole(file, lambda f: f.write(page.html().encode()))
-    write_whole(file.with_suffix(".md"), lambda f: f.write(page.markdown().encode()))
-    if out is None:
-        write_model_card(evidence, problem, job.folder)
-    return file
 
 
 def first_network(job: Job, model: type[nn.Module] | None = None, changed_code: bool = False) -> Any:
