@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool import denoise as denoise
     from unspool import deploy as deploy
     from unspool import estimator as estimator
+    from unspool import evaluate as evaluate
     from unspool import explain as explain
     from unspool import explore as explore
     from unspool import graph as graph
@@ -141,7 +142,7 @@ __version__ = "0.2.0"
 #: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
 _FROM = {
     "": (
-        "algorithm", "datasets", "denoise", "deploy", "estimator", "explain", "explore", "graph", "links", "models", "nn", "objective", "ops", "report", "reproduce",
+        "algorithm", "datasets", "denoise", "deploy", "estimator", "evaluate", "explain", "explore", "graph", "links", "models", "nn", "objective", "ops", "report", "reproduce",
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
@@ -279,6 +280,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "denoise",
     "deploy",
     "estimator",
+    "evaluate",
     "explain",
     "explore",
     "graph",

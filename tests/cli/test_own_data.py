@@ -360,7 +360,7 @@ def test_json_lines_and_silence(folder, tmp_path):
     assert total["test_mean"] == pytest.approx(np.mean([line["test_score"] for line in ends]))
     assert total["report"] is None
     assert train(tmp_path / "b", *own(folder, *CLASSES)) == ""
-    assert sorted(p.name for p in (tmp_path / "b").iterdir()) == ["seed0"]
+    assert sorted(p.name for p in (tmp_path / "b").iterdir()) == ["baselines.json", "seed0"]
 
 
 # -- cut off -----------------------------------------------------------------------------------------------------------

@@ -106,7 +106,8 @@ def test_numbers_come_back_in_their_own_units(folder, data, tmp_path):
 
 def test_yes_and_no(folder, data, tmp_path):
     found, _ = predict(folder / "binary" / "seed0", tmp_path / "a.csv")
-    chance = torch.sigmoid(outputs(folder / "binary" / "seed0", data)[0][:, 0]).numpy()
+    output, card = outputs(folder / "binary" / "seed0", data)
+    chance = torch.sigmoid(output[:, 0] / card["evaluation"]["calibration"]["temperature"]).numpy()
     assert np.allclose(numbers(found, "p_yes")[:, 0], chance, atol=1e-6)
     assert found["prediction"] == ["yes" if share > 0.5 else "no" for share in chance]
     assert set(found["prediction"]) == {"yes", "no"}
@@ -192,7 +193,8 @@ def test_a_named_set_is_the_one_it_was_trained_on(tmp_path):
     found, _ = predict(tmp_path / "job", tmp_path / "b.csv", "--dataset", "contextual_sbm")
     held = datasets.load("contextual_sbm")
     assert found == whole
-    wanted = outputs(tmp_path / "job" / "seed0", held)[0].softmax(1).numpy()
+    output, card = outputs(tmp_path / "job" / "seed0", held)
+    wanted = (output / card["evaluation"]["calibration"]["temperature"]).softmax(1).numpy()
     assert np.allclose(numbers(found, *(f"p_{name}" for name in held.classes)), wanted, atol=1e-6)
     assert told["accuracy_on_known"] == pytest.approx(
         float((torch.tensor(wanted).argmax(1) == held.labels).double().mean())

@@ -60,7 +60,9 @@ def test_a_page_and_both_exports(tmp_path):
 def test_a_training_job_is_a_folder_too(tmp_path):
     folder, _ = make_job(tmp_path / "job", seeds=2, epochs=5)
     text = ask("report", folder)
-    assert [line.split(":")[0] for line in text.splitlines()] == ["page", "Markdown"]
+    assert [line.split(":")[0] for line in text.splitlines()] == [
+        "note", "page", "Markdown", "model card",
+    ]  # fmt: skip
     assert (folder / "report.html").is_file()
     one = tmp_path / "one.html"
     ask("report", folder / "seed0", "--out", one)

@@ -56,7 +56,8 @@ _KINDS: dict[str, tuple[_Test, str]] = {
     "task.kind": (lambda value: value in [kind.value for kind in TaskKind], f"one of {', '.join(kind.value for kind in TaskKind)}"),
     "data.fingerprint": _TEXT, "key": _TEXT, "model_code": _TEXT, "trial": _RECORDS, "trial.preset": _TEXT, "trial.config": _RECORDS, "trial.settings": _RECORDS,
     "command": _TEXT, "data.size": _RECORDS, "metrics": _RECORDS, "metrics.seed": _WHOLES, "metrics.epochs": _WHOLES,
-    "metrics.ending": _TEXT, "metrics.test_score": _NUMBER, "links": _RECORDS,
+    "metrics.ending": _TEXT, "metrics.test_score": _NUMBER, "links": _RECORDS, "evaluation": _RECORDS, "evaluation.calibration": _RECORDS,
+    "evaluation.calibration.temperature": (lambda value: _is_finite(value) and value > 0, "a number above 0"),
 }  # fmt: skip
 
 

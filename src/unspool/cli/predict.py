@@ -24,6 +24,7 @@ from unspool.cli.training_data import training_data
 from unspool.errors import InputError
 from unspool.models.pretrained import CARD, load_with_card
 from unspool.train import TaskKind
+from unspool.train.evaluation import temperature_of
 
 
 def run(
@@ -36,6 +37,7 @@ def run(
     device: str,
     as_json: bool,
     asked: LinkQuestion,
+    uncalibrated: bool = False,
 ) -> None:
     """Load, predict, write."""
     check_table(out)
@@ -56,14 +58,18 @@ def run(
     if links:
         answer_links(models, data, asked, chosen, out, device, as_json)
         return
-    output = _output(models, data, device, card, few)
-    columns = _columns(output, card)
+    warm = [] if uncalibrated else temperatures(models)
+    columns = _columns(_output(models, data, device, card, few, calibrate=bool(warm)), card)
     rows = chosen.numpy() if few is None else np.arange(chosen.numel())
+    # One temperature changes no class; the mean of several seeds may tip over where they disagree.
+    raw = _columns(_output(models, data, device, card, few), card) if warm and len(models) > 1 else columns
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
     table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
     table.update({name: values[rows] for name, values in columns.items()})
     write_table(out, list(table.items()))
-    _say(out, table, data, models, as_json, chosen, only, few)
+    _say(out, table, data, models, as_json, chosen, only, few, warm)
+    if warm and not as_json:
+        echo(_calibration_line(warm, int((raw["prediction"] != columns["prediction"])[rows].sum())))
 
 
 def _models(checkpoint: Path, device: str, kind: type[nn.Module] | None, changed_code: bool) -> list[Any]:
@@ -107,7 +113,9 @@ def check_fits(model: Any, data: Any, checkpoint: Path) -> None:
 
 
 @torch.no_grad()
-def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any], few: FewNodes | None) -> Tensor:
+def _output(
+    models: list[Any], data: Any, device: str, card: Mapping[str, Any], few: FewNodes | None, calibrate: bool = False
+) -> Tensor:
     """Probabilities or numbers, averaged over the models."""
     x, graph = data.features.to(device), data.graph.to(device)
     kind = _kind(card)
@@ -122,11 +130,27 @@ def _output(models: list[Any], data: Any, device: str, card: Mapping[str, Any], 
                 "written: its weights are not finite, or the features are far larger than in training; train again, or scale them"
             )
         own: Mapping[str, Any] = model.card.get("task") or {}
-        output = kind.answer(output)
+        warm = temperature_of(model.card) if calibrate else None
+        output = kind.answer(output if warm is None else output / warm)
         if "scale" in own:
             output = output * torch.tensor(own["scale"]) + torch.tensor(own["centre"])
         total = total + output
     return total / len(models)
+
+
+def temperatures(models: list[Any]) -> list[float]:
+    """Of the models that have one, where they give probabilities."""
+    if _kind(models[0].card) not in (TaskKind.CLASSES, TaskKind.BINARY):
+        return []
+    return [warm for model in models if (warm := temperature_of(model.card)) is not None]
+
+
+def _calibration_line(warm: list[float], moved: int) -> str:
+    told = ", ".join(f"{one:.3g}" for one in warm)
+    line = f"probabilities are calibrated (temperature {told}, from validation nodes); --uncalibrated writes the network's own"
+    return (
+        line if not moved else f"{line}, which give {moved} node{'s'[: moved > 1]} another class, as the seeds disagree"
+    )
 
 
 def _kind(card: Mapping[str, Any]) -> TaskKind:
@@ -194,8 +218,9 @@ def _say(
     chosen: Tensor,
     only: str,
     few: FewNodes | None,
+    warm: list[float],
 ) -> None:
-    found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out)}
+    found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out), "temperatures": warm}
     if few is not None:
         found |= few.record()
     labels = data.labels[chosen]

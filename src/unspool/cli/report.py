@@ -9,11 +9,18 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from unspool import report as reports
+from unspool.cli.card import what_is_wrong
+from unspool.cli.data_options import DataOptions
 from unspool.cli.paths import check_folder
 from unspool.cli.progress import LiveScreen
 from unspool.cli.terminal import Terminal, echo
 from unspool.cli.train_options import optional_model
+from unspool.cli.training_data import check_there
+from unspool.datasets import Dataset
+from unspool.datasets.registry import is_registered
 from unspool.models.pretrained import CARD
+from unspool.report.model_card import FILE as MODEL_CARD
+from unspool.report.seeds import read_job
 from unspool.reproduce import write_report
 from unspool.reproduce.report_page import Step
 
@@ -34,8 +41,12 @@ def run(
         if file is not None:
             check_folder(file.parent, option)
     if (folder / CARD).is_file() or any(folder.glob(f"seed*/{CARD}")):
-        page = reports.training(folder, out, model=optional_model(model), changed_code=changed_code)
-        _say({"page": page, "Markdown": page.with_suffix(".md")})
+        data = _data(folder)
+        if data is None:
+            echo("note: the data of the training are not here, so errors are listed without explanations", err=True)
+        page = reports.training(folder, out, dataset=data, model=optional_model(model), changed_code=changed_code)
+        card = {} if out is not None else {"model card": page.parent / MODEL_CARD}
+        _say({"page": page, "Markdown": page.with_suffix(".md"), **card})
         return
     if not folder.is_dir() or not any(folder.iterdir()):
         if folder.suffix.lower() == ".db":
@@ -73,6 +84,23 @@ class Steps(LiveScreen[Progress]):
                 self.console.print(f"{step.stage} ({step.total})")
         if self._live is not None:
             self._live.update(self._bars[step.stage], completed=step.done)
+
+
+def _data(folder: Path) -> Dataset | None:
+    """The data of a job as they were before training, where they are here and have not changed."""
+    card = read_job(folder).first.card
+    if what_is_wrong(card) is not None:
+        return None
+    facts = card.get("data") or {}
+    source = facts.get("source") or {}
+    if not source or (":" in str(source.get("dataset", "")) and not is_registered(source["dataset"])):
+        return None
+    try:
+        check_there(source)
+        held = DataOptions.from_record(source).load(split_or_none=True)
+    except (ValueError, TypeError, OSError, ImportError):
+        return None
+    return held if held.hash == facts.get("hash") else None
 
 
 def _say(files: dict[str, Path | None]) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import click
 import torch
@@ -21,8 +18,9 @@ from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import sentence
 from unspool.cli.paths import check_folder, no_empty_folder
 from unspool.cli.progress import Screen
-from unspool.cli.terminal import Terminal, echo
+from unspool.cli.terminal import Terminal
 from unspool.cli.train_options import TrainOptions, check_trial, loader_of, name_for_presets
+from unspool.cli.train_summary import tell_summary
 from unspool.device import check_device
 from unspool.files import alone_in
 from unspool.models.pretrained import CARD, read_card
@@ -30,9 +28,10 @@ from unspool.parallel import Event, run_workers, worker_count
 from unspool.report import machine
 from unspool.reproduce import presets
 from unspool.theory.printed_tables import printed_accuracy
-from unspool.train import Ending, Epoch, LowerLevel, Monitor, TaskKind, TensorBoard, TrainConfig, Trial, TrialLoader
+from unspool.train import Ending, Epoch, LowerLevel, Monitor, TensorBoard, TrainConfig, Trial, TrialLoader
+from unspool.train.baselines import FILE as BASELINES
+from unspool.train.baselines import baselines_key, measure_baselines, read_baselines, write_baselines
 from unspool.train.callbacks import check_tensorboard
-from unspool.train.loss import SHARES
 from unspool.train.run_folder import SNAPSHOT, RunFolder
 from unspool.train.threads import SMALL, threads_for, use_threads
 
@@ -57,6 +56,7 @@ class RunOptions:
     command: str
     threads: int | None = None
     tensorboard: Path | None = None
+    no_baselines: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,6 @@ class Job:
     loader: TrialLoader
     data: DataOptions
     options: RunOptions
-    objective: str
 
     @staticmethod
     def prepare(how: TrainOptions, data: DataOptions, options: RunOptions) -> Job:
@@ -76,7 +75,8 @@ class Job:
             check_tensorboard()
         trial = how.trial(data)
         loader = loader_of(data, how.loss, options.device)
-        return Job(trial, loader, data, options, str(getattr(check_trial(trial, loader), "objective", "")))
+        check_trial(trial, loader)
+        return Job(trial, loader, data, options)
 
     @cached_property
     def folder(self) -> RunFolder:
@@ -168,12 +168,34 @@ def _run(how: TrainOptions, data: DataOptions, options: RunOptions, console: Con
             scores[event["seed"]] = event["test_score"]
             endings.append(event["ending"])
     interrupted = _is_interrupted(endings) or len(scores) < len(wanted)
+    if not interrupted:
+        interrupted = not _baselines(job, wanted, console)
     if interrupted:
         console.print("interrupted: the best epochs so far are kept; --resume continues")
     if scores:
-        _summary(job, [scores[seed] for seed in sorted(scores)], time.monotonic() - began, console)
+        tell_summary(job, scores, time.monotonic() - began, console)
     if interrupted:
         raise click.exceptions.Exit(130)
+
+
+def _baselines(job: Job, seeds: list[int], console: Console) -> bool:
+    """Measure what simpler models reach, unless it is known; False where someone asked to stop."""
+    out, held = job.options.out, read_baselines(job.options.out)
+    if held is not None and held.key == baselines_key(job.trial, job.loader, seeds):
+        return True
+    if held is not None:
+        (out / BASELINES).unlink()  # of another job
+    if job.options.no_baselines:
+        return True
+    console.print("measuring baselines: the features alone, the graph alone")
+    try:
+        with use_threads(job.options.threads):
+            found = measure_baselines(job.trial, job.loader, seeds)
+    except KeyboardInterrupt:
+        found = None
+    if found is not None:
+        write_baselines(out, found)
+    return found is not None
 
 
 def _finished(job: Job, seed: int) -> float | None:
@@ -248,49 +270,3 @@ def _lines(job: Job) -> list[str]:
         f"{trial.name}, preset {trial.preset}: {settings or 'its defaults'}, learning rate {config.lr:g}, weight decay {decay}{exact}",
         f"up to {config.epochs} epochs, of which {kept} is kept; ends early: {config.stop_words()}",
     ]
-
-
-def _summary(job: Job, scores: list[float], seconds: float, console: Console) -> None:
-    options, name = job.options, job.loader.score
-    share = name in SHARES
-    unit = 100 if share else 1
-    mean = unit * statistics.fmean(scores)
-    spread = unit * statistics.stdev(scores) if len(scores) > 1 else None
-    printed = job.printed()
-    report = None if options.no_report else _report(job, printed)
-    if options.as_json:
-        echo(json.dumps({
-            "event": "summary", "score": name, "test_mean": mean / unit, "test_std": None if spread is None else spread / unit,
-            "seeds": len(scores), "seconds": seconds, "paper_percent": printed, "report": None if report is None else str(report),
-        }))  # fmt: skip
-        return
-    own = "" if printed is None or job.as_printed() else ", under its own settings"
-    paper = f"; the paper prints {printed[0]:.2f} ± {printed[1]:.2f} (ten repetitions{own})" if printed else ""
-    digits = 2 if share else 4
-    around = "" if spread is None else f" ± {spread:.{digits}f}"
-    console.print(f"\ntest {name} {mean:.{digits}f}{around} over {len(scores)} seed{'s'[: len(scores) > 1]}{paper}")
-    for line in _link_lines(job):
-        console.print(line)
-    if job.objective:
-        console.print(f"it minimises  {job.objective}")
-    console.print(f"{seconds:.1f} s; models in {options.out}{'' if report is None else f', report: {report}'}")
-
-
-def _link_lines(job: Job) -> list[str]:
-    """What a job that looks for links says more."""
-    if job.loader.kind is not TaskKind.LINKS:
-        return []
-    from unspool.report.link_sections import LinkNumbers, comparison
-    from unspool.report.seeds import read_job
-
-    found = LinkNumbers.of(read_job(job.options.out))
-    return [] if found is None else comparison(found)
-
-
-def _report(job: Job, printed: Any) -> Path:
-    from unspool import report
-
-    return report.training(
-        job.options.out, dataset=job.loader.data, paper=printed, command=job.options.command, model=job.trial.model,
-        changed_code=True,  # what counts was trained by this very class, whose values may have changed meanwhile
-    )  # fmt: skip

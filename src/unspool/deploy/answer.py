@@ -12,24 +12,32 @@ from torch import Tensor
 
 from unspool.datasets.features import row_normalise
 from unspool.errors import IncompatibleError
+from unspool.train.evaluation import temperature_of
+from unspool.train.ordinal import class_probabilities
 
 
 class Meaning(Enum):
     """What the channels of a network's output are.
 
     ``RAW``: they are given as they are (embeddings, scores to rank by). ``CLASSES``: scores of one class each, given as probabilities.
-    ``YES``: one score, given as the probability of the second class. ``NUMBERS``: numbers, given on the scale of the targets.
+    ``YES``: one score, given as the probability of the second class. ``LABELS``: a score for each of several labels, given as
+    probabilities. ``ORDERED``: thresholds between classes in order, given as probabilities of the classes. ``NUMBERS``: numbers, given on
+    the scale of the targets. ``COUNTS``: logarithms of expected counts, given as counts.
     """
 
     RAW = "raw"
     CLASSES = "classes"
     YES = "yes"
+    LABELS = "labels"
+    ORDERED = "ordered"
     NUMBERS = "numbers"
+    COUNTS = "counts"
 
 
 #: By what cards call the kind of a task.
 _MEANINGS = {
-    "classes": Meaning.CLASSES, "binary": Meaning.YES, "numbers": Meaning.NUMBERS, "ranking": Meaning.RAW, "links": Meaning.RAW,
+    "classes": Meaning.CLASSES, "binary": Meaning.YES, "multilabel": Meaning.LABELS, "ordinal": Meaning.ORDERED,
+    "numbers": Meaning.NUMBERS, "counts": Meaning.COUNTS, "ranking": Meaning.RAW, "links": Meaning.RAW,
 }  # fmt: skip
 
 
@@ -42,6 +50,7 @@ class Answer:
         classes: their names, where they are classes.
         centre, scale: of the targets in training, where they are numbers.
         normalise_rows: whether rows of features are scaled first, as they were in training.
+        temperature: what scores are divided by, so that probabilities are calibrated.
 
     Example:
         >>> answer = Answer(Meaning.NUMBERS, centre=(10.0,), scale=(2.0,))
@@ -54,6 +63,7 @@ class Answer:
     centre: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     normalise_rows: bool = False
+    temperature: float = 1.0
 
     @staticmethod
     def of_card(card: Mapping[str, Any]) -> Answer:
@@ -77,6 +87,7 @@ class Answer:
             tuple(map(float, task.get("centre", ()))),
             tuple(map(float, task.get("scale", ()))),
             "row_normalised" in transforms,
+            1.0 if (warm := temperature_of(card)) is None else warm,
         )
 
     def prepare(self, x: Tensor) -> Tensor:
@@ -85,11 +96,15 @@ class Answer:
 
     def read(self, output: Tensor) -> Tensor:
         """What is said of each node."""
-        if self.meaning is Meaning.CLASSES:
-            return output.softmax(-1)
-        if self.meaning is Meaning.YES:
+        if self.meaning in (Meaning.CLASSES, Meaning.YES):
+            warm = output if self.temperature == 1.0 else output / self.temperature
+            return warm.softmax(-1) if self.meaning is Meaning.CLASSES else warm.sigmoid()
+        if self.meaning is Meaning.LABELS:
             return output.sigmoid()
-        if self.meaning is Meaning.NUMBERS and self.scale:
+        if self.meaning is Meaning.ORDERED:
+            return class_probabilities(output)
+        output = output.exp() if self.meaning is Meaning.COUNTS else output
+        if self.meaning is not Meaning.RAW and self.scale:
             scale, centre = (torch.tensor(value, dtype=torch.float64).to(output) for value in (self.scale, self.centre))
             return output * scale + centre
         return output

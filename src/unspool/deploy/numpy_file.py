@@ -74,6 +74,7 @@ def export_numpy(model: nn.Module, graph: Graph, path: str | os.PathLike[str], *
         "features": model.in_features,
         "basis": basis.value,
         "meaning": said.meaning.value,
+        "temperature": said.temperature,
         "classes": list(said.classes),
         "columns": columns_of(said, model.out_features),
         "normalise_rows": said.normalise_rows,
@@ -85,7 +86,7 @@ def export_numpy(model: nn.Module, graph: Graph, path: str | os.PathLike[str], *
         for i, layer in enumerate(layers):
             held = {"weight": layer.weight, "bias": layer.bias}
             arrays.update({f"{part}{i}_{name}": value for name, value in held.items() if value is not None})
-    if said.meaning is Meaning.NUMBERS and said.scale:
+    if said.meaning in (Meaning.NUMBERS, Meaning.COUNTS) and said.scale:
         arrays.update(scale=np.array(said.scale), centre=np.array(said.centre))
     text = _filled(about, arrays)
     _check(text, model, graph.to("cpu"), said)
@@ -102,9 +103,12 @@ def columns_of(answer: Answer, outputs: int) -> list[str]:
     """
     if answer.meaning is Meaning.YES and len(answer.classes) == 2:
         return [f"p_{answer.classes[1]}"]
-    if answer.meaning is Meaning.CLASSES and len(answer.classes) == outputs:
+    if answer.meaning is Meaning.ORDERED and len(answer.classes) == outputs + 1:
         return [f"p_{name}" for name in answer.classes]
-    return [f"{'predicted_' if answer.meaning is Meaning.NUMBERS else 'h'}{c}" for c in range(outputs)]
+    if answer.meaning in (Meaning.CLASSES, Meaning.LABELS) and len(answer.classes) == outputs:
+        return [f"p_{name}" for name in answer.classes]
+    numbers = answer.meaning in (Meaning.NUMBERS, Meaning.COUNTS)
+    return [f"{'predicted_' if numbers else 'h'}{c}" for c in range(outputs)]
 
 
 def _linear(model: Model, place: Graph) -> tuple[Array, Basis]:

@@ -99,12 +99,22 @@ def _normalised(edges: Any, nodes: int) -> Any:
 
 
 def _answer(h: np.ndarray[Any, Any], held: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    h = h / ABOUT["temperature"]
     if ABOUT["meaning"] == "classes":
         h = np.exp(h - h.max(axis=1, keepdims=True))
         return h / h.sum(axis=1, keepdims=True)
-    if ABOUT["meaning"] == "yes":
-        return np.exp(-np.logaddexp(0.0, -h))
+    if ABOUT["meaning"] in ("yes", "labels"):
+        return _sigmoid(h)
+    if ABOUT["meaning"] == "ordered":
+        above = h[:, :1] - np.cumsum(np.hstack([0.0 * h[:, :1], np.logaddexp(0.0, h[:, 1:])]), axis=1)
+        reached, none = _sigmoid(above), np.zeros((len(h), 1))
+        return np.hstack([none + 1.0, reached]) - np.hstack([reached, none])
+    h = np.exp(h) if ABOUT["meaning"] == "counts" else h
     return h * held["scale"] + held["centre"] if "scale" in held else h
+
+
+def _sigmoid(h: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.exp(-np.logaddexp(0.0, -h))
 
 
 def _main(words: list[str]) -> None:

@@ -17,8 +17,10 @@ from unspool.estimator.monitor import ClassesSoFar
 from unspool.estimator.node import NodeEstimator
 from unspool.estimator.pyg import is_pyg, test_part
 from unspool.estimator.question import put_in_order, read_kind, read_several
-from unspool.train import Loss, MultiLabel, TaskKind
+from unspool.evaluate import Calibration, Uncalibrated
+from unspool.train import Loss, MultiLabel, Task, TaskKind
 from unspool.train.class_weight import ClassWeight
+from unspool.train.evaluation import calibrate as fit_calibration
 
 Array = np.ndarray[Any, Any]
 
@@ -73,6 +75,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         kind_: what was learnt.
         model_: the trained ``torch.nn.Module``, in evaluation mode.
         run_: the training run: all epochs, the one that was chosen, and why it ended.
+        calibration_: the temperature that makes probabilities mean what they say, or why there is none.
         objective_: the denoising problem that the model solves.
         graph_, features_: what it was trained on.
         n_features_in_, n_iter_: features of a node, epochs that were run.
@@ -92,20 +95,27 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         True
     """
 
-    __metadata_request__predict_proba = {"x": UNUSED}  # noqa: RUF012  as of the other methods
+    # Nothing to route: how probabilities are wanted is said where they are asked for.
+    __metadata_request__predict_proba = {"x": UNUSED, "calibrate": UNUSED}  # noqa: RUF012  as of the other methods
 
     classes_: Array
     kind_: TaskKind
+    calibration_: Calibration
 
-    def predict_proba(self, x: Any = None, graph: Any = None) -> Array:
+    def predict_proba(self, x: Any = None, graph: Any = None, *, calibrate: bool = True) -> Array:
         """The probability of each class, shape (rows, classes), or of each label; columns in the order of ``classes_``.
+
+        Outputs are divided by the temperature that ``fit`` found on the nodes it held back (``calibration_``), as ``unspool predict`` does;
+        without such nodes, or with fewer than ten, they are taken as they are. The most probable class is the same either way.
 
         Args:
             x: as in ``fit``; all nodes of the training graph when omitted.
             graph: the graph of these nodes; the one it was trained on when omitted.
+            calibrate: False for the probabilities as the network gives them.
         """
         output = self._output(x, graph)
-        found = self.kind_.answer(output).numpy()
+        warm = self.calibration_.temperature if calibrate else None
+        found = self.kind_.answer(output if warm is None else output / warm).numpy()
         return np.concatenate([1 - found, found], axis=1) if self.kind_ is TaskKind.BINARY else found
 
     def predict(self, x: Any = None, graph: Any = None) -> Array:
@@ -130,6 +140,14 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         if not known.any():
             raise ValueError("no entry of y is a label, so there is nothing to count")
         return float(np.mean(found[known] == truth[known]))
+
+    def _trained(self, task: Task, chosen: bool) -> None:
+        if self.kind_ not in (TaskKind.CLASSES, TaskKind.BINARY):
+            self.calibration_ = Calibration(None, 0, Uncalibrated.OTHER_KIND)
+        elif chosen:
+            self.calibration_ = fit_calibration(self._output(None, None).numpy(), task)
+        else:
+            self.calibration_ = Calibration(None, 0, Uncalibrated.FEW_NODES)
 
     def _learn(self, y: Any, count: int) -> tuple[Array, Array, Array]:
         said = read_kind(self.loss, _KINDS)

@@ -161,7 +161,7 @@ class NodeEstimator(OpenSettings, ABC):
         parts = [torch.as_tensor(part) for part in (train, chooser, ids[:0])]
         task = Task(every, place, target, parts[0], parts[1], parts[2], loss, weight=weight)
         task = task.with_class_weight(self._class_weight())
-        self._train(task, outputs, self._config(held.size > 0), before)
+        self._train(task, outputs, chosen=held.size > 0, before=before)
         remember_names(self, self.features if self.features is not None else x)
         return self
 
@@ -184,7 +184,8 @@ class NodeEstimator(OpenSettings, ABC):
         """What a scorer asks in the place of this estimator while it is trained."""
         return NumbersSoFar()
 
-    def _train(self, task: Task, outputs: int, config: TrainConfig, before: Before | None) -> None:
+    def _train(self, task: Task, outputs: int, chosen: bool, before: Before | None) -> None:
+        config = self._config(chosen)
         device = torch.device(device_for(self.device))
         features = int(task.x.shape[1])
         trial = Trial(self._model_class(), self._settings, config, self.seed)
@@ -196,9 +197,14 @@ class NodeEstimator(OpenSettings, ABC):
             run = fit(model, here, config, callbacks=tuple(self.callbacks))
         self.model_, self.run_, self.n_iter_, self.n_features_in_ = model, run, len(run.history), features
         self.features_, self.graph_ = task.x, task.graph
+        self._trained(task, chosen)
         if run.ending is Ending.INTERRUPTED:
             # The best weights so far are kept, but a grid search must not go on with the next candidate.
             raise KeyboardInterrupt
+
+    def _trained(self, task: Task, chosen: bool) -> None:
+        """What else is learnt from a task once the model is trained; ``chosen``: whether nodes were held back."""
+        del task, chosen
 
     def _output(self, x: Any, graph: Any) -> Tensor:
         """What the model says, one row per row of ``x``: float64 on the CPU."""

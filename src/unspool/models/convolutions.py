@@ -94,9 +94,7 @@ class Convolutions(nn.Module):
                 "a layer changes the width, and an objective has one width: only square layers are steps"
             )
         if self.biases is not None and any(bool((b != 0).any()) for b in list(self.biases)[:count]):
-            raise IncompatibleError(
-                "a layer has a bias, which the objective of Table 1 does not know; build with bias=False"
-            )
+            raise IncompatibleError("a layer has a bias, and the problem has none; build with bias=False")
         if self.norms is not None:
             raise IncompatibleError("batch normalisation is not a step on an objective")
         like = next(self.parameters())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from unspool.spectral.drawing import BLUE, GREEN, ORANGE
 
 #: Longer curves are drawn at this many of their epochs.
 POINTS = 200
+#: Curves go on for so many epochs after the last one that was selected, or for as many again if that is more.
+AFTER = 30
 
 #: Scores that may be named inside a picture; a card's own words might hold signs that the drawing cannot measure.
 NAMED = (*SHARES, "R²")
@@ -74,9 +76,11 @@ def curve(seeds: Sequence[Seed], quantity: str, scale: float = 1.0) -> Curve | N
 
 def curves(seeds: Sequence[Seed], score: Score) -> Figure | None:
     """The figure of a job's training, or None where no seed kept its epochs."""
-    told = [s for s in seeds if s.history]
-    if not told:
+    whole = [s for s in seeds if s.history]
+    if not whole:
         return None
+    end = last_epoch(whole)
+    told = [replace(s, history=tuple(e for e in s.history if e.epoch <= end)) for s in whole]
     panels = [
         _panel("losses", "loss", told, {"train_loss": (BLUE, "-"), "valid_loss": (ORANGE, "--")}, "valid_loss", None),
         _panel(
@@ -84,7 +88,32 @@ def curves(seeds: Sequence[Seed], score: Score) -> Figure | None:
         ),
     ]
     kept = [p for p in panels if p is not None]
-    return Figure(kept, _caption(told)) if kept else None
+    return Figure(kept, _caption(told) + _cut(whole, end)) if kept else None
+
+
+def last_epoch(seeds: Sequence[Seed]) -> int:
+    """Where curves end: at the last epoch of all, or some time after the last one that was selected.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from unspool.train import Epoch
+        >>> history = tuple(Epoch(k, 1.0, 0, 0, 0) for k in range(1, 1001))
+        >>> last_epoch([Seed("0", Path(), {"metrics": {"epoch": 50}}, history)]), last_epoch([Seed("0", Path(), {}, history)])
+        (100, 1000)
+    """
+    last = max(s.history[-1].epoch for s in seeds)
+    chosen = [s.metric("epoch") for s in seeds]
+    known = [int(epoch) for epoch in chosen if epoch is not None]
+    if len(known) < len(chosen):
+        return last
+    return min(last, max(2 * max(known), max(known) + AFTER))
+
+
+def _cut(whole: list[Seed], end: int) -> str:
+    last = max(s.history[-1].epoch for s in whole)
+    return (
+        f" Epochs {end + 1} to {last} were run, too, and are not drawn: none of them was better." if last > end else ""
+    )
 
 
 def _caption(told: list[Seed]) -> str:

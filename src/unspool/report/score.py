@@ -58,8 +58,8 @@ class Score:
         return self.shown(mean) + (f" ± {self.shown(spread)}" if spread is not None else "")
 
 
-def headline(job: Job, score: Score, paper: tuple[float, float | None] | None) -> list[Paragraph]:
-    """The result in large letters, what it is, and how it stands to the paper's."""
+def headline(job: Job, score: Score) -> list[Paragraph]:
+    """The result in large letters, and what it is."""
     test, valid = job.values("test_score"), job.values("valid_score")
     values, which = (test, "test") if test else (valid, "validation")
     if not values:
@@ -67,11 +67,13 @@ def headline(job: Job, score: Score, paper: tuple[float, float | None] | None) -
     spread = "" if len(values) == 1 else "mean ± standard deviation over "
     kind = f"{which} {score.name}, {spread}{counted(len(values), 'seed')}"
     lines = [Paragraph([score.range(values) + score.unit], "headline"), Paragraph([kind + "."])]
-    if not test:
-        lines.append(Paragraph(["The job has no test score."]))
-    elif paper is not None:
-        lines.append(Paragraph(against(score.scaled(sum(test) / len(test)), paper, score)))
-    return lines
+    return lines if test else [*lines, Paragraph(["The job has no test score."])]
+
+
+def beside_paper(job: Job, score: Score, paper: tuple[float, float | None] | None) -> list[Paragraph]:
+    """How the result stands to the paper's; nothing where one of them is not known."""
+    test = job.values("test_score")
+    return [Paragraph(against(score.scaled(sum(test) / len(test)), paper, score))] if test and paper is not None else []
 
 
 def against(ours: float, paper: tuple[float, float | None], score: Score) -> list[str | Mark]:

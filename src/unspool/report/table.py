@@ -70,6 +70,18 @@ class Formula(Cell):
     """
 
 
+@dataclass(frozen=True)
+class Heat(Cell):
+    """A cell whose background is as strong as its share of a whole, in the colour of its tone.
+
+    Example:
+        >>> "--heat: 25%" in Table("c", ["a", "f"], [["row", Heat("3", 3.0, Tone.WORSE, 0.5)]]).html()
+        True
+    """
+
+    share: float = 0.0
+
+
 class Kind(Enum):
     """What a table is for; also the name of its style."""
 
@@ -173,7 +185,10 @@ class Table:
             kind += f" {cell.tone.value}" if cell.tone else ""
             order = "" if cell.order is None else f' data-order="{cell.order!r}"'
             tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
-            cells.append(f'<{tag}{scope} class="{kind}"{order}>{_content(cell)}</{tag}>')
+            # Half a colour at most: the number must stay readable in light and dark.
+            warm = f' style="--heat: {round(50 * cell.share)}%"' if isinstance(cell, Heat) and place else ""
+            kind += " heat" if warm else ""
+            cells.append(f'<{tag}{scope} class="{kind}"{order}{warm}>{_content(cell)}</{tag}>')
         return f"<tr>{''.join(cells)}</tr>"
 
 

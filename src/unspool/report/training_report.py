@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from unspool.datasets import Dataset
 from unspool.errors import IncompatibleError
 from unspool.files import write_whole
 from unspool.graph import Graph
+from unspool.models.pretrained import load_pretrained
 from unspool.report.card_tables import (
     config_table,
     data_notes,
@@ -23,13 +25,21 @@ from unspool.report.card_tables import (
     settings_table,
 )
 from unspool.report.curves import curves
+from unspool.report.evidence import Evidence
 from unspool.report.figure import Figure, Panel
-from unspool.report.link_sections import link_lead, link_sections
-from unspool.report.page import Block, Code, Maths, Notes, Page, Paragraph, Section
-from unspool.report.score import Score, check_paper, headline
+from unspool.report.findings import Topic, findings, next_steps
+from unspool.report.link_sections import link_sections
+from unspool.report.mistakes import error_blocks
+from unspool.report.model_card import write_model_card
+from unspool.report.page import Block, Code, Notes, Page, Paragraph, Section, Shown
+from unspool.report.problem import Problem
+from unspool.report.score import Score, beside_paper, check_paper, headline
+from unspool.report.score_figures import reliability_figure, residual_figure
+from unspool.report.score_tables import baseline_table, class_table, confusion_table, score_table, short_scores
 from unspool.report.seeds import Job, read_job
 from unspool.report.spectra import Learnt, hop_panel, hop_table, learnt, response_panel, response_table
-from unspool.train import Monitor
+from unspool.report.text import Mark, Tone, shown
+from unspool.train import Monitor, TaskKind
 
 #: Densities of graphs with more stored entries than this are not drawn: the report should not take longer than the training.
 LARGEST = 10_000_000
@@ -89,53 +99,126 @@ def training(
     checked = check_paper(paper)
     score = Score.of(job, checked)
     check_paper(paper, score)
-    found = learnt(job.counted, model, changed_code)
-    page = _page(job, score, checked, found, dataset, command)
+    evidence = Evidence.of(job, score)
+    problem = Problem.of(job.first.card, first_network(job, model, changed_code))
+    errors = error_blocks(evidence, dataset, model, changed_code)
+    sections = _sections(evidence, problem, errors, learnt(job.counted, model, changed_code), dataset, command)
+    page = Page(_title(job), _lead(evidence, checked), sections, f"Written by unspool {unspool.__version__}.")
     write_whole(file, lambda f: f.write(page.html().encode()))
     write_whole(file.with_suffix(".md"), lambda f: f.write(page.markdown().encode()))
+    if out is None:
+        write_model_card(evidence, problem, job.folder)
     return file
 
 
-def _page(
-    job: Job,
-    score: Score,
-    paper: tuple[float, float | None] | None,
-    found: Learnt,
-    dataset: Dataset | Graph | None,
-    command: str | None,
-) -> Page:
-    name = job.first.part("data").get("name")
-    title = str(job.first.card["model"]) + (f" on {name}" if name else "")
-    sections = [
+def _sections(
+    evidence: Evidence, problem: Problem, errors: list[Block], found: Learnt, dataset: Any, command: str | None
+) -> list[Section]:
+    job, score = evidence.job, evidence.score
+    return [
         *link_sections(job),
-        Section("The denoising problem", _problem(job)),
-        Section("How it was trained", _training(job)),
-        Section("Seeds", [seed_table(job, score)]),
-        Section("Training curves", _curves(job, score)),
-        Section("What it learnt", _learnt(found, _graph(dataset))),
-        Section("Data", _data(job, dataset)),
-        Section("To repeat it", _repeat(job, command)),
+        *_evaluated(evidence, errors),
+        _section("How it was trained", [*_curves(job, score), *_training(job)], _trained_gist(job)),
+        _section("Seeds", [seed_table(job, score)], score.range(job.values("test_score")) + score.unit),
+        _section(
+            "The denoising problem",
+            problem.blocks(),
+            "" if problem.obstacle is None else "not solved exactly by this network",
+        ),
+        _section(
+            "What it learnt",
+            _learnt(found, _graph(dataset)),
+            "" if found.gain is None else "frequency response and hop coefficients",
+        ),
+        _section("Data", _data(job, dataset), _data_gist(job)),
+        _section("To repeat it", _repeat(job, command)),
     ]
-    lead: list[Block] = [
-        *headline(job, score, paper),
-        *link_lead(job),
-        *(Paragraph([w], "warning") for w in job.warnings()),
-    ]
-    return Page(title, lead, sections, f"Written by unspool {unspool.__version__}.")
 
 
-def _problem(job: Job) -> list[Block]:
-    card = job.first.card
-    objective, derivation = card.get("objective"), card.get("derivation")
-    blocks: list[Block] = []
-    if objective:
-        blocks += [Paragraph(["The problem behind its propagation:"]), Maths(str(objective))]
-        blocks.append(
-            Paragraph(["H: the signal that is sought; X: the encoded features; B: the incidence matrix of the graph."])
+def first_network(job: Job, model: type[nn.Module] | None = None, changed_code: bool = False) -> Any:
+    """The network of the first seed that counts; None where it cannot be built here."""
+    try:
+        return load_pretrained(job.counted[0].place, model=model, changed_code=changed_code)
+    except (OSError, ValueError, TypeError):
+        return None  # the part on what it learnt says why
+
+
+def _title(job: Job) -> str:
+    name = job.first.part("data").get("name")
+    return str(job.first.card["model"]) + (f" on {name}" if name else "")
+
+
+def _lead(evidence: Evidence, paper: tuple[float, float | None] | None) -> list[Block]:
+    """One screen: the result, simpler models beside it, what the numbers say, and what to do next."""
+    blocks: list[Block] = [*headline(evidence.job, evidence.score), *link_lead(evidence.job)]
+    blocks += [Paragraph([words], "warning") for words in evidence.job.warnings()]
+    beside = short_scores(evidence)
+    blocks += [Paragraph([f"{beside[:1].upper()}{beside[1:]}."], "quiet")] if beside else []
+    table = baseline_table(evidence)
+    blocks += [] if table is None else [table]
+    told, steps = findings(evidence), next_steps(evidence)
+    if told:
+        blocks += [
+            Paragraph([Mark(one.text, one.tone)] if one.tone is Tone.WORSE else [one.text], "finding") for one in told
+        ]
+    blocks += beside_paper(evidence.job, evidence.score, paper)
+    links = evidence.job.first.part("task").get("kind") == TaskKind.LINKS.value  # which has steps of its own
+    if steps and not links and evidence.job.values("test_score"):
+        blocks += [Paragraph(["What to do next:"]), Notes([step.text for step in steps])]
+    return blocks
+
+
+def _section(heading: str, blocks: list[Block], gist: str = "") -> Section:
+    return Section(heading, blocks, gist, Shown.FOLDED)
+
+
+def _evaluated(evidence: Evidence, errors: list[Block]) -> list[Section]:
+    """What lies behind the score; sections that a kind of task does not have are left out."""
+    tables = [score_table(evidence), class_table(evidence), confusion_table(evidence)]
+    scores: list[Block] = [table for table in tables if table is not None]
+    residuals, reliability = residual_figure(evidence), reliability_figure(evidence)
+    if residuals is not None:
+        scores.append(residuals)
+    sections = [_section("Scores in detail", scores, short_scores(evidence))] if scores else []
+    if reliability is not None:
+        told = [Paragraph([one.text]) for one in findings(evidence) if one.topic is Topic.CALIBRATION]
+        sections.append(
+            _section("How far its probabilities can be trusted", [*told, reliability], _trust_gist(evidence))
         )
-    if derivation:
-        blocks.append(Paragraph([f"Derivation: {derivation}."]))
-    return blocks if blocks else [Paragraph(["The card does not name its problem."])]
+    if errors:
+        sections.append(
+            _section(
+                "Errors worth a look", errors, "the most confident ones" if evidence.classes else "the largest ones"
+            )
+        )
+    return sections
+
+
+def _trust_gist(evidence: Evidence) -> str:
+    before, after = (
+        evidence.mean(lambda e, name=name: None if e.calibration is None else getattr(e.calibration, name))
+        for name in ("test_before", "test_after")
+    )
+    if before is None or after is None:
+        return "not calibrated"
+    return f"expected calibration error {shown(100 * before, 1)} %, calibrated {shown(100 * after, 1)} %"
+
+
+def _trained_gist(job: Job) -> str:
+    chosen = [f"{epoch:g}" for seed in job.counted if (epoch := seed.metric("epoch")) is not None]
+    if not chosen:
+        return ""
+    return (
+        f"epoch {chosen[0]} was kept"
+        if len(chosen) == 1
+        else f"epochs {', '.join(chosen[:6])}{', …' if len(chosen) > 6 else ''} were kept"
+    )
+
+
+def _data_gist(job: Job) -> str:
+    size = job.first.part("data").get("size")
+    nodes = size.get("nodes") if isinstance(size, Mapping) else None
+    return f"{nodes:,} nodes" if type(nodes) is int else ""
 
 
 def _training(job: Job) -> list[Block]:

@@ -13,12 +13,14 @@ from typing import Any
 from torch import nn
 
 from unspool.errors import IncompatibleError, mention
+from unspool.evaluate.plain import to_plain
 from unspool.files import remove_leftovers
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
 from unspool.settings import REQUIRED
 from unspool.train.callbacks import Callback
 from unspool.train.class_weight import Balance
+from unspool.train.evaluation import evaluate_trained
 from unspool.train.fitting import Run
 from unspool.train.link_evaluation import evaluate_links
 from unspool.train.loader import TrialLoader
@@ -139,6 +141,7 @@ def save_trained(
         task=_task(loader, trial),
         **_links(model, loader, trial),
         metrics={**asdict(run.best), "seed": trial.seed, **ending},
+        evaluation=to_plain(evaluate_trained(model, loader, trial)),
         **({} if facts is None else dict(facts)),
     )
 

@@ -37,6 +37,7 @@ from unspool.cli.number_types import Whole
     metavar="A,B,C",
     help="These nodes alone, by their ids; only their neighbourhood is computed. Links: recommend for these.",
 )
+@click.option("--uncalibrated", is_flag=True, help="Probabilities as the network gives them, without its temperature.")
 @device_option
 @json_option
 def predict(
@@ -50,13 +51,15 @@ def predict(
     nodes: str | None,
     device: str | None,
     as_json: bool,
+    uncalibrated: bool,
     **options: Any,
 ) -> None:
     """Predict the classes (or numbers) of nodes, or links between them, with a trained model.
 
     FOLDER is what `unspool train` or `us.save` wrote: one seed, or all of them, whose probabilities are averaged. Without
     --edges or --dataset, the data that it was trained on are used. Writes one row per node with its prediction and the
-    probability of each class. A model of links (train --loss links) scores --pairs, or recommends new links for every node.
+    probability of each class, calibrated with the temperature that training fitted to its validation nodes. A model of links (train --loss
+    links) scores --pairs, or recommends new links for every node.
 
     Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
     """
@@ -66,4 +69,4 @@ def predict(
     from unspool.device import device_for
 
     data, asked = DataOptions.taken_from(options), LinkQuestion(pairs, top, nodes)
-    run(checkpoint, data, model, changed_code, out, only, device_for(device), as_json, asked)
+    run(checkpoint, data, model, changed_code, out, only, device_for(device), as_json, asked, uncalibrated)

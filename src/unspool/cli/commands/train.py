@@ -52,6 +52,11 @@ from unspool.cli.number_types import Finite, Whole
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: progress, seed, summary.")
 @click.option("--no-report", is_flag=True, help="Write no report.")
+@click.option(
+    "--no-baselines",
+    is_flag=True,
+    help="Measure no simpler models beside it (the same answer, an MLP, label propagation).",
+)
 def train(**options: Any) -> None:
     """Train MODEL (UGDGNN when omitted) on a data set or on your own files, once per seed.
 
