@@ -19,6 +19,8 @@ from unspool.objective.term import Given, Term
 from unspool.ops.prox import ball, box, row_shrink, soft_threshold
 
 _ONE = Fixed(1.0)
+#: Products with KᵀK to see whether a bound on it holds.
+_PRODUCTS = 10
 
 
 class CompositeTerm(Term):
@@ -201,4 +203,31 @@ def check_operator_of(term: CompositeTerm) -> None:
         )
 
 
-__all__ = ["CompositeTerm", "EdgeSparse", "GroupGap", "LaplacianSparse", "check_operator_of"]
+@torch.no_grad()
+def check_operator_at(term: CompositeTerm, h: Tensor, given: Given) -> None:
+    """Refuse an operator whose adjoint or bound is not that of K, looked at with one random pair and a few products KᵀK."""
+    operator, graph, generator = term.operator, given.graph, torch.Generator().manual_seed(0)
+    v = torch.randn(h.shape[-2:], dtype=torch.float64, generator=generator).to(h)
+    image = operator(v, graph)
+    z = torch.randn(image.shape, dtype=torch.float64, generator=generator).to(h)
+    one, other = float((image * z).sum()), float((v * operator.adjoint(z, graph)).sum())
+    size = float(torch.linalg.vector_norm(image) * torch.linalg.vector_norm(z))
+    rounding = 1e3 * torch.finfo(h.dtype).eps
+    if not abs(one - other) <= rounding * size + 1e-30:
+        raise IncompatibleError(
+            f"{type(operator).__name__}.adjoint of {term.name} is not the adjoint of its operator: ⟨K H, Z⟩ is {one:.4g} and ⟨H, Kᵀ Z⟩ {other:.4g}; "
+            "testing.check_operator shows it"
+        )
+    bound = operator.squared_norm(graph)
+    for _ in range(_PRODUCTS):
+        w = operator.adjoint(operator(v, graph), graph)
+        grown = float(torch.linalg.vector_norm(w) / torch.linalg.vector_norm(v).clamp_min(1e-30))
+        if grown > bound * (1 + rounding) + 1e-30:
+            raise IncompatibleError(
+                f"{type(operator).__name__}.squared_norm of {term.name} is {bound:.4g}, but ‖KᵀK‖ is at least {grown:.4g}, so steps would be too long; give an "
+                "upper bound"
+            )
+        v = w / torch.linalg.vector_norm(w).clamp_min(1e-30)
+
+
+__all__ = ["CompositeTerm", "EdgeSparse", "GroupGap", "LaplacianSparse", "check_operator_at", "check_operator_of"]

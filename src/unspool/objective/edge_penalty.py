@@ -78,7 +78,11 @@ class Power(Penalty):
         if isinstance(self.p, bool) or not isinstance(self.p, int | float) or not 1 <= self.p < float("inf"):
             raise InputError("p", self.p, "a number of at least 1; Log and Capped forgive more")
         smoothing: Any = self.smoothing
-        if not isinstance(smoothing, int | float) or not 0 <= smoothing < float("inf") or (self.p < 2 and smoothing == 0):
+        if (
+            not isinstance(smoothing, int | float)
+            or not 0 <= smoothing < float("inf")
+            or (self.p < 2 and smoothing == 0)
+        ):
             raise InputError("smoothing", self.smoothing, "a number above 0 for p < 2, where the gradient has a kink")
 
     def value(self, s: Tensor) -> Tensor:
@@ -212,7 +216,10 @@ class EdgePenalty(SmoothTerm):
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """β Σ ρ(‖(BH)ₑ‖²)."""
-        return self.penalty.filled(given).value((given.graph.incidence() @ h).square().sum(-1)).sum(-1) * given[self.weight]
+        return (
+            self.penalty.filled(given).value((given.graph.incidence() @ h).square().sum(-1)).sum(-1)
+            * given[self.weight]
+        )
 
     def gradient(self, h: Tensor, given: Given) -> Tensor:
         """2β Bᵀ diag(Γ) B H."""
