@@ -113,3 +113,11 @@ def test_depths_that_are_not_counts_are_named(depth):
 def test_numbers_of_penalties_are_checked(penalty, value):
     with pytest.raises(us.InputError):
         penalty(value)
+
+
+@pytest.mark.parametrize("rule", [us.Chebyshev(), us.ConjugateGradient()], ids=lambda r: r.name)
+def test_the_way_out_for_composite_terms_leads_somewhere(rule):
+    objective = us.Fidelity(0.5) + us.EdgeSparse(0.1)
+    with pytest.raises(us.IncompatibleError, match=r"use PrimalDual\(\) or ADMM\(\)"):
+        us.unroll(objective, rule, depth=3)
+    us.unroll(objective, us.ADMM(), depth=3)

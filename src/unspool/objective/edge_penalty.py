@@ -75,7 +75,8 @@ class Power(Penalty):
     smoothing: float = 1e-2
 
     def __post_init__(self) -> None:
-        if isinstance(self.p, bool) or not isinstance(self.p, int | float) or not 1 <= self.p < float("inf"):
+        p: Any = self.p
+        if isinstance(p, bool) or not isinstance(p, int | float) or not 1 <= p < float("inf"):
             raise InputError("p", self.p, "a number of at least 1; Log and Capped forgive more")
         smoothing: Any = self.smoothing
         if (

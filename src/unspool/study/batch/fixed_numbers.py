@@ -115,13 +115,13 @@ def _with_held(part: Any) -> Any:
     """A copy of a term, rule or penalty whose numbers are held."""
     found: dict[str, Any] = {}
     for field in fields(part):
-        value = getattr(part, field.name)
+        value: Any = getattr(part, field.name)
         if isinstance(value, Fixed) and value.number and field.name != "metric":
             found[field.name] = Held(float(value.value))
         elif isinstance(value, Penalty):
             found[field.name] = _with_held(value)
         elif isinstance(part, Penalty) and field.name in _THRESHOLDS:
-            found[field.name] = Held(value)
+            found[field.name] = Held(float(value))
     made = copy.copy(part)
     for name, value in found.items():
         object.__setattr__(made, name, value)
