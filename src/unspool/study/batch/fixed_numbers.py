@@ -116,12 +116,12 @@ def _with_held(part: Any) -> Any:
     found: dict[str, Any] = {}
     for field in fields(part):
         value: Any = getattr(part, field.name)
-        if isinstance(value, Fixed) and value.number and field.name != "metric":
-            found[field.name] = Held(float(value.value))
+        if isinstance(part, Penalty) and field.name in _THRESHOLDS:
+            found[field.name] = Held(float(value))
         elif isinstance(value, Penalty):
             found[field.name] = _with_held(value)
-        elif isinstance(part, Penalty) and field.name in _THRESHOLDS:
-            found[field.name] = Held(float(value))
+        elif isinstance(value, Fixed) and value.number and field.name != "metric":
+            found[field.name] = Held(float(value.value))
     made = copy.copy(part)
     for name, value in found.items():
         object.__setattr__(made, name, value)
