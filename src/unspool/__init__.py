@@ -90,6 +90,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool.objective import Kind as Kind
     from unspool.objective import KLFidelity as KLFidelity
     from unspool.objective import LaplacianPower as LaplacianPower
+    from unspool.objective import LaplacianSparse as LaplacianSparse
     from unspool.objective import Learnable as Learnable
     from unspool.objective import LearntEdges as LearntEdges
     from unspool.objective import LinearOperator as LinearOperator
@@ -153,7 +154,7 @@ _FROM = {
     "graph": ("Graph", "Normalisation"),
     "models": ("load", "save"),
     "objective": (
-        "KLFidelity", "LearntEdges", "Simplex", "Computed", "FeatureComputed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
+        "KLFidelity", "LaplacianSparse", "LearntEdges", "Simplex", "Computed", "FeatureComputed", "Source", "Spread", "NodeFidelity", "HigherSmoothness", "FilteredFidelity", "Power", "Penalty", "Log", "EdgePenalty", "Capped", "LinearOperator", "LaplacianPower", "Incidence", "GroupDifference", "GroupGap", "EdgeSparse", "CompositeTerm", "Activation", "Box", "Coefficient", "Diagonal", "EdgeSmoothness", "Fidelity", "Fixed", "Given", "Kind", "Learnable", "LowRank", "NonNegative",
         "Objective", "ProximableTerm", "Relaxed", "Ridge", "RowSparse", "RowSparseFidelity", "Schedule", "SmoothTerm", "Smoothness", "Sparse",
         "Stencil", "StencilTerm", "Symmetric", "Term",
     ),
@@ -231,6 +232,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "KLFidelity",
     "Kind",
     "LaplacianPower",
+    "LaplacianSparse",
     "Learnable",
     "LearntEdges",
     "LinearOperator",

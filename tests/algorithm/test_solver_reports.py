@@ -201,3 +201,9 @@ def test_a_report_prints_what_it_holds():
 def test_laws_are_not_judged_by_a_minimiser_that_is_not_known():
     with pytest.raises(us.IncompatibleError, match="not known well enough"):
         us.testing.check_algorithm(us.Accelerated(), us.Fidelity(1e-9) + us.Smoothness(1.0))
+
+
+def test_weights_beyond_the_range_of_numbers_are_refused():
+    x, graph = torch.eye(4, dtype=torch.float64), us.graph.ring(4).to(torch.float64)
+    with pytest.raises(us.IncompatibleError, match="beyond the range of numbers"):
+        us.minimise(us.NodeFidelity(torch.ones(4), 1e300) + us.Smoothness(1.0), x, graph)

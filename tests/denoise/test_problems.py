@@ -205,8 +205,10 @@ def test_what_is_refused():
     for rule in (GCV(), SURE()):
         with pytest.raises(us.IncompatibleError, match="this is a signal with missing values; choose by HeldOut"):
             GraphDenoiser(rule).fit(noisy, graph=graph)
-        with pytest.raises(us.IncompatibleError, match="this is the problem tv; choose by HeldOut"):
-            GraphDenoiser(rule, problem="tv").fit(np.nan_to_num(noisy), graph=graph)
+        with pytest.raises(
+            us.IncompatibleError, match="the problem robust is there to leave them out; choose by HeldOut"
+        ):
+            GraphDenoiser(rule, problem="robust").fit(np.nan_to_num(noisy), graph=graph)
     with pytest.raises(us.InputError, match="one of smooth, tv, trend, robust"):
         GraphDenoiser(problem="total").fit(noisy, graph=graph)
     with pytest.raises(us.IncompatibleError, match="for smooth signals without missing values"):

@@ -19,6 +19,8 @@ COMPOSITE = {
     "jumps, entries": us.EdgeSparse(0.4, rows=False),
     "bends": us.EdgeSparse(0.3, order=2),
     "bends, learnt": us.EdgeSparse(us.Learnable(0.3, name="λ"), order=3),
+    "nodes that bend": us.LaplacianSparse(0.4),
+    "nodes that bend, entries": us.LaplacianSparse(us.Learnable(0.4, name="λ"), rows=False, power=2),
     "groups": us.GroupGap(GROUPS, 0.7),
 }
 SMOOTH = {
@@ -107,6 +109,38 @@ def test_rules_without_duals_refuse_composite_terms(rule):
         us.unroll(us.Fidelity(1.0) + us.EdgeSparse(0.3), rule, depth=3)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize("power", [1, 2])
+def test_penalties_on_powers_of_the_laplacian_have_exact_minimisers(power, rows):
+    """H = Q⁻¹(X − KᵀU), with U the minimiser of ⟨X − KᵀU, Q⁻¹(X − KᵀU)⟩ in a ball: dense steps on the dual problem."""
+    weight, x = 0.8, torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    objective = us.Fidelity(0.5) + us.Smoothness(0.1) + us.LaplacianSparse(weight, rows=rows, power=power)
+    letters = f"‖L{'²' if power == 2 else ''} H‖{'₂,₁' if rows else '₁'}"
+    assert str(objective) == f"0.5 ‖H − X‖²  +  0.1 ‖B H‖²  +  0.8 {letters}"
+    with us.solve_reports() as reports:
+        h = us.minimise(objective, x, GRAPH, tolerance=1e-11, limit=100_000)
+    assert reports.converged
+    laplacian = GRAPH.laplacian().to_dense()
+    k = torch.linalg.matrix_power(laplacian, power)
+    inverse = torch.linalg.inv(torch.eye(12, dtype=x.dtype) + 0.2 * laplacian)
+    step, u = 1 / torch.linalg.matrix_norm(k @ inverse @ k, 2), torch.zeros_like(x)
+    for _ in range(20_000):
+        u = u + step * k @ (inverse @ (x - k @ u))
+        u = u / (u.norm(dim=1, keepdim=True) / weight).clamp(min=1) if rows else u.clamp(-weight, weight)
+    assert torch.allclose(inverse @ (x - k @ u), h, atol=1e-7)
+    assert rows or bool(((k @ h).abs() < 1e-7).any())  # some entries are the mean of their neighbours
+    steps = us.unroll(objective, us.PrimalDual(), depth=1, adjoint=us.FixedPoint())(x, GRAPH)
+    assert torch.allclose(steps, h, atol=1e-6)
+
+
+def test_the_adjoint_of_a_laplacian_that_is_not_symmetric_is_refused():
+    directed = us.Graph.from_edges(torch.tensor([[0, 1, 2], [1, 2, 0]]), 3, directed=True).with_general_laplacian()
+    net = us.unroll(us.Fidelity(0.5) + us.LaplacianSparse(0.1), us.PrimalDual(step=0.3), depth=2)
+    with pytest.raises(us.IncompatibleError, match="directed"):
+        net(torch.eye(3), directed)
+
+
 # -- powers of L -------------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +214,7 @@ def test_repulsion_is_the_complement_graph():
     ("make", "field"),
     [
         (lambda: us.EdgeSparse(0.1, order=0), "order"),
+        (lambda: us.LaplacianSparse(0.1, power=0), "power"),
         (lambda: us.HigherSmoothness(0.1, power=1), "power"),
         (lambda: us.FilteredFidelity(0.1, filter=0.3), "filter"),
         (lambda: us.GroupGap(torch.tensor([0, 0, 0])), "groups"),

@@ -346,3 +346,15 @@ def test_a_term_that_writes_into_its_input_is_refused(graph, x):
     net = us.unroll(us.Fidelity(0.3) + Spoiling(), us.GradientDescent(0.1), 2)
     with pytest.raises(us.IncompatibleError, match="writes into"):
         net(x.clone(), graph)
+
+
+@pytest.mark.parametrize("power", [2, 3, 5])
+def test_powers_of_the_laplacian_keep_their_digits_in_deep_networks(power):
+    """In powers of A the coefficients of 1 − η(1 − a)ᵖ, repeated, grow without bound and cancel."""
+    graph = us.graph.path(12)
+    x = torch.randn(12, 2, generator=torch.Generator().manual_seed(0))
+    objective = us.Fidelity(0.5) + us.HigherSmoothness(0.3, power=power)
+    net = us.unroll(objective, us.GradientDescent(), depth=60)
+    stored = us.unroll(objective, us.GradientDescent(), depth=60, adjoint=us.Stored())
+    exact = stored(x.double(), graph.to(torch.float64))
+    assert float((net(x, graph).double() - exact).abs().max()) < 1e-5

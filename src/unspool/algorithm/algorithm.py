@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unspool.algorithm.fused import FusedStep
 from unspool.errors import IncompatibleError
-from unspool.objective import Coefficient, Fixed, Given, Kind, Objective, Term, channel, check_proximable
+from unspool.objective import Coefficient, Fixed, Given, Kind, Objective, Term, channel, check_proximable, kind_of
 from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Leaf, as_coefficient
@@ -253,6 +253,7 @@ def require_quadratic(algorithm: Algorithm, objective: Objective) -> None:
     """Refuse terms that are not quadratic."""
     for term in objective.terms:
         if not getattr(term, "affine_gradient", False):
+            way = "PrimalDual() or ADMM()" if kind_of(term) == Kind.COMPOSITE else "ProximalGradient() or Accelerated()"
             raise IncompatibleError(
-                f"{algorithm.name} needs a quadratic objective, but {term.name} is not quadratic; use ProximalGradient() or Accelerated()"
+                f"{algorithm.name} needs a quadratic objective, but {term.name} is not quadratic; use {way}"
             )

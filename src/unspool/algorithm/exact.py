@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit
+from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, shipped
 from unspool.algorithm.convexity import flat_at
 from unspool.algorithm.fixed_point import fixed_point, solve_by
 from unspool.algorithm.optimality import (
@@ -32,8 +32,10 @@ from unspool.objective import (
     Term,
     Values,
     as_objective,
+    channel,
     require_symmetric,
 )
+from unspool.objective.composite import check_operator_at
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def check_minimiser(objective: Objective) -> None:
 def check_strictly_convex(problem: Problem) -> float:
     """A lower bound on the curvature of the quadratic terms on this graph; refuse what is not (strictly) convex."""
     objective, given = problem.objective, problem.given
+    _require_symmetric_laplacian(objective, given)
     rest = [term for term in objective.terms if not getattr(term, "affine_gradient", False)]
     for term in rest:
         if not term.is_convex(given):
@@ -172,6 +175,17 @@ def check_strictly_convex(problem: Problem) -> float:
     return max(low, 0.0)
 
 
+def _require_symmetric_laplacian(objective: Objective, given: Given) -> None:
+    """Refuse an L that stands in for BᵀB and is not symmetric: steps can be taken with it, but it has no objective."""
+    smoother = given.graph.smoother
+    if smoother is None or smoother.symmetric:
+        return
+    if any(not channel.is_zero(t) for t in objective.stencil(given).of_h[1:]):
+        raise IncompatibleError(
+            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
+        )
+
+
 def _mend(term: Term, given: Given) -> str:
     """The way out for a term that is not convex: its weight if that is negative, another term if not."""
     weight = getattr(term, "weight", None)
@@ -185,6 +199,7 @@ def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
     low = check_strictly_convex(problem)
     if problem.composite_terms:
+        _look_at_operators(problem, start)
         from unspool.algorithm.splitting import solve_split  # loads SciPy, which nobody else needs
 
         found = solve_split(problem, start, effort)
@@ -208,6 +223,7 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
     if problem.composite_terms:
         with torch.no_grad():
             check_strictly_convex(on.detached())
+            _look_at_operators(on.detached(), start.detach())
         if torch.is_grad_enabled() and on.tensors:
             check_differentiable(on.detached(), start.detach())
         return fixed_point(PrimalDual(), problem, start, effort)
@@ -236,6 +252,13 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
     equation = ProximalFixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
     check_reached(equation, on, found.h)
     return attach(equation, found.h, on.tensors)
+
+
+def _look_at_operators(problem: Problem, start: Tensor) -> None:
+    """The operators of terms that are not of this package say of themselves what their adjoint and norm are."""
+    for term in problem.composite_terms:
+        if not shipped(term):
+            check_operator_at(term, start, problem.given)
 
 
 def check_bent(problem: Problem, h: Tensor, who: str) -> None:

@@ -1,7 +1,8 @@
-"""The point at which a rule stays: found by iterating it, and differentiated through the equation state = update(state)."""
+"""The point at which a rule stays: found by iterating it, accelerated, and differentiated through the equation state = update(state)."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,10 @@ import torch
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, initial_state
+from unspool.algorithm.anderson import Anderson
+from unspool.algorithm.conjugate_gradient import ConjugateGradient
+from unspool.algorithm.mixing import MEMORY, Mixing
+from unspool.algorithm.newton import Newton
 from unspool.algorithm.optimality import Dependences, Solver
 from unspool.algorithm.root import Equation, Linear, attach, pulled_back, pushed_forward
 from unspool.algorithm.solvers import Effort, Solution, solve_fixed_point
@@ -17,8 +22,12 @@ from unspool.errors import IncompatibleError
 from unspool.objective.coefficient import Leaf
 from unspool.ops.convergence import SolveReport
 
-#: Over so many steps the rate of convergence is measured.
+#: Over so many moves the rate of convergence is measured.
 _WINDOW = 20
+#: A state that moves by more than this share of itself is no fixed point in any sense.
+_HOPELESS = 0.1
+#: A point is left where so many plain updates make a nudge of this relative size so many times larger.
+_WATCHED, _NUDGE, _GROWN = 10, 1e-3, 2.0
 #: Residuals of so many roundings count as reached.
 _ROUNDING = 100.0
 
@@ -53,44 +62,81 @@ class RuleFixedPoint(Equation):
         return (pulled_back if transposed else pushed_forward)(lambda at: self.residual(at, theta), h)
 
     def solve(self, apply: Linear, v: Tensor) -> Tensor:
-        """A Neumann series."""
+        """A Neumann series, accelerated."""
         return self.solver(apply, v)
 
 
 @torch.no_grad()
-def iterate(rule: Algorithm, problem: Problem, start: Tensor, effort: Effort) -> tuple[State, SolveReport]:
+def iterate(
+    rule: Algorithm, problem: Problem, start: Tensor, effort: Effort, memory: int = MEMORY
+) -> tuple[State, SolveReport]:
     """Update until the state stays where it is, as far as the measured rate of convergence can tell.
 
-    The residual is the distance that is left, relative to the state: a step times ρ/(1 − ρ), with ρ the rate at which steps
-    shrink.
+    Updates T are combined with the last few by Anderson's method, over the whole state, dual variables included. A combination
+    after which T leaves more than before is taken back: a plain update stands in its place, and the memory begins anew, so that
+    no rule which comes to rest by itself is led astray.
+
+    The residual is the distance that is left, relative to the state: a move times ρ/(1 − ρ), with ρ the rate at which moves shrink.
+    A point that plain updates lead away from is refused, though it be a fixed point.
+
+    Args:
+        rule: T.
+        problem: as numbers.
+        start: the first iterate.
+        effort: how near, and how many updates.
+        memory: how many changes are remembered; 0 for plain updates.
     """
-    state = initial_state(rule, start, problem)
-    _check_tensors(rule, state)
-    steps: deque[float] = deque(maxlen=_WINDOW)
+    like = initial_state(rule, start, problem)
+    _check_repeatable(rule, like)
+    at, mixing = _flat(like), Mixing(memory)
+    moves: deque[float] = deque(maxlen=_WINDOW)
     tiny = torch.finfo(start.dtype).eps
+    before, fallback, combined = float("inf"), at, False
     left, count = float("inf"), 0
     while left > effort.tolerance and count < effort.limit:
-        new, count = rule.update(state, problem), count + 1
-        size = float(torch.linalg.vector_norm(_flat(new)))
-        steps.append(float(torch.linalg.vector_norm(_flat(new) - _flat(state))) / (size + 1e-30))
-        state = new
-        if steps[-1] <= tiny:  # nothing but rounding moves any more
-            left = steps[-1]
+        plain, count = _flat(rule.update(_unflat(at, like), problem)), count + 1
+        rest = float(torch.linalg.vector_norm(plain - at))
+        if combined and not rest <= before:
+            at, combined, mixing = fallback, False, Mixing(memory)
+            continue
+        if not math.isfinite(rest):
             break
-        if len(steps) == _WINDOW:
-            rate = (steps[-1] / steps[0]) ** (1 / (_WINDOW - 1))
-            left = steps[-1] * rate / (1 - rate) if rate < 1 else float("inf")
-    report = SolveReport(f"steps of {rule.name}", count, left, effort.tolerance, _ROUNDING * tiny)
-    if not report.converged:
+        ahead = mixing.ahead(at, plain)
+        size = float(torch.linalg.vector_norm(plain))
+        moves.append(max(float(torch.linalg.vector_norm(ahead - at)), rest) / (size + 1e-30))
+        before, fallback, combined = rest, plain, mixing.used
+        at = ahead
+        if moves[-1] <= tiny:  # nothing but rounding moves any more
+            left = moves[-1]
+            break
+        left = _left(moves)
+    report = SolveReport(
+        f"steps of {rule.name}", count, left, effort.tolerance, _ROUNDING * tiny, left > effort.tolerance
+    )
+    if not left <= _HOPELESS or _flees(rule, problem, at, like):
         raise IncompatibleError(
-            f"{rule.name} did not come to rest on {problem.objective} ({report}); allow a larger tolerance or limit, or give "
-            "Fidelity more weight"
+            f"{rule.name} did not come to rest on {problem.objective} ({report}); allow a larger tolerance or limit, give "
+            "Fidelity more weight, or take smaller steps"
         )
-    return state, report
+    return _unflat(at, like), report
+
+
+def _flees(rule: Algorithm, problem: Problem, at: Tensor, like: State) -> bool:
+    """Whether plain updates lead away from a point: combined ones also find those that repel."""
+    noise = torch.cos(torch.arange(1, at.numel() + 1, dtype=torch.float64)).to(at)
+    near = at * (1 + _NUDGE * noise)  # of the same signs: some rules have a domain
+    begun = float(torch.linalg.vector_norm(near - at))
+    for _ in range(_WATCHED):
+        near = _flat(rule.update(_unflat(near, like), problem))
+    return float(torch.linalg.vector_norm(near - at)) > _GROWN * begun > 0
 
 
 def fixed_point(rule: Algorithm, problem: Problem, start: Tensor, effort: Effort) -> Tensor:
     """The fixed point of a rule as a differentiable function of the input and all coefficients, to any order."""
+    if isinstance(rule, Anderson):
+        return fixed_point(
+            rule.inner, problem, start, effort
+        )  # accelerated anyway, and its fixed points are those of its inner rule
     on = RuleDependences(problem, rule=rule)
     state, report = iterate(rule, on.detached(), start.detach(), effort)
     effort.hand_in(report, start.dtype)
@@ -112,12 +158,31 @@ def solve_by(rule: Algorithm, problem: Problem, start: Tensor, effort: Effort) -
     return Solution(state[0], report)
 
 
-def _check_tensors(rule: Algorithm, state: State) -> None:
+def _left(moves: deque[float]) -> float:
+    """What is left after moves that shrink at a steady rate; infinite as long as they do not."""
+    if len(moves) < _WINDOW:
+        return float("inf")
+    half = _WINDOW // 2
+    early, late = max(list(moves)[:half]), max(list(moves)[half:])
+    rate = (late / early) ** (1 / half)
+    return late * rate / (1 - rate) if rate < 1 else float("inf")
+
+
+def _check_repeatable(rule: Algorithm, state: State) -> None:
     if not all(isinstance(part, Tensor) for part in state):
         raise IncompatibleError(
-            f"{rule.name} keeps more than tensors in its state, so it has no fixed point to look for; use a rule whose steps are "
-            "all alike, such as GradientDescent, ProximalGradient or PrimalDual"
+            f"the steps of {rule.name} depend on those before, so it has no fixed point to look for; use a rule whose steps are "
+            "all alike, such as GradientDescent, ProximalGradient or PrimalDual, or adjoint=Implicit()"
         )
+    inner: Any = rule
+    while isinstance(inner, Algorithm):
+        # Their lengths are ratios of residuals, 0/0 at the minimiser: first derivatives lose digits there, second ones all.
+        if isinstance(inner, ConjugateGradient | Newton):
+            raise IncompatibleError(
+                f"the steps of {inner.name} have no derivative where they come to rest; use adjoint=Implicit(), which differentiates the "
+                "minimiser, or a rule such as GradientDescent, Jacobi or PrimalDual"
+            )
+        inner = getattr(inner, "inner", None)
 
 
 def _flat(state: Any) -> Tensor:

@@ -40,7 +40,10 @@ def hessian(problem: Problem, like: Tensor) -> Linear:
     def apply(u: Tensor) -> Tensor:
         total = stencil_gradient(bare, u, problem.given)
         longest = float(u.detach().abs().amax())
-        size = 2.0 ** round(math.log2(far / longest)) if longest > 0 else 1.0
+        if not math.isfinite(ratio := far / longest if longest > 0 else 1.0):
+            names = " and ".join(term.formula() for term in others)
+            raise IncompatibleError(f"the gradient of {names} is beyond the range of numbers; scale its weight down")
+        size = 2.0 ** round(math.log2(ratio))
         for term, at_zero in zip(others, constant, strict=True):
             total = total + (term.gradient(u * size, problem.given) - at_zero) / size
         return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
 from unspool.algorithm.convexity import Secants, refuse_bent, refuse_rough, refuse_wavy, rests_on_claims
+from unspool.algorithm.mixing import Mixing
 from unspool.algorithm.optimality import hessian, separable, solver_step
 from unspool.algorithm.root import Linear
 from unspool.errors import IncompatibleError
@@ -16,6 +18,8 @@ from unspool.ops.conjugate import conjugate_gradients
 from unspool.ops.convergence import SolveReport, SolveReports, hand_in, listening
 from unspool.ops.solve import default_tolerance
 
+#: A gradient of which more than this share is left is none.
+_HOPELESS = 0.1
 #: What rounding makes of a gradient step, in multiples of the machine's precision.
 _ROUNDING = 10.0
 
@@ -86,24 +90,31 @@ def solve_linear(apply: Linear, right: Tensor, start: Tensor | None, effort: Eff
 
 
 def solve_fixed_point(apply: Linear, v: Tensor, effort: Effort, problem: Problem) -> Solution:
-    """(I − P)⁻¹ v = v + P v + P² v + ..., where apply is I − P and P a contraction."""
-    w, left, size = v, v, float(torch.linalg.vector_norm(v))
+    """(I − P)⁻¹ v = v + P v + P² v + ..., where apply is I − P and P a contraction; the sums are combined by Anderson's method."""
+    size = float(torch.linalg.vector_norm(v))
     rounding = _ROUNDING * torch.finfo(v.dtype).eps
-    for k in range(effort.limit + 1):
+    w, mixing, k, best, combined = v, Mixing(), 0, float("inf"), False
+    found, rest, grown, fallback = v, size, size, v
+    while k <= effort.limit:
         left = v - apply(w)
         rest = float(torch.linalg.vector_norm(left))
-        grown = float(torch.linalg.vector_norm(w))
-        if rest <= effort.tolerance * size or rest <= rounding * grown:
-            share = rest / size if size > 0 else 0.0
-            report = SolveReport(
-                "Neumann series", k, share, effort.tolerance, rounding * grown / size if size > 0 else 0.0
-            )
-            return Solution(w, report)
-        w = w + left
-    raise IncompatibleError(
-        f"the implicit gradient of {problem.objective} was not found in {effort.limit} iterations; allow a larger limit or "
-        "tolerance"
-    )
+        if combined and not rest <= best:  # no better than before: a plain sum stands in its place
+            w, mixing, combined, k = fallback, Mixing(), False, k + 1
+            continue
+        found, best, grown = w, rest, float(torch.linalg.vector_norm(w))
+        if rest <= effort.tolerance * size or rest <= rounding * grown or not math.isfinite(rest):
+            break
+        fallback = w + left
+        w, k = mixing.ahead(w, fallback), k + 1
+        combined = mixing.used
+    share, attainable = (best / size, rounding * grown / size) if size > 0 else (0.0, 0.0)
+    report = SolveReport("Neumann series", min(k, effort.limit), share, effort.tolerance, attainable, k > effort.limit)
+    if not share <= max(_HOPELESS, attainable):
+        raise IncompatibleError(
+            f"the implicit gradient of {problem.objective} was not found in {effort.limit} iterations ({report}); allow a larger limit "
+            "or tolerance"
+        )
+    return Solution(found, report)
 
 
 def accelerate(problem: Problem, start: Tensor, low: float, effort: Effort) -> Solution:

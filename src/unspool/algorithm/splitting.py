@@ -135,7 +135,8 @@ def solve_split(
             if not 0.6 < factor < 1.7:
                 rho, u = rho * factor, u / factor
                 solve = parts.factorised(rho)
-    report = SolveReport("splitting", k, left, effort.tolerance, 1e3 * float(np.finfo(float).eps))
+    attainable = 1e3 * float(np.finfo(float).eps)
+    report = SolveReport("splitting", k, left, effort.tolerance, attainable, left > effort.tolerance)
     return Solution(torch.from_numpy(h).to(start), report), Split(z, (rho / unit) * u, rho / unit)
 
 

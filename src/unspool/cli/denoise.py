@@ -52,10 +52,10 @@ def run(options: DenoiseOptions) -> None:
     check_table(options.out, also=(".npy",))
     if options.noise is not None and (options.choose in ("gcv", "held-out") or options.weight is not None):
         raise ValueError("--noise is used by --choose sure; the others estimate it, or need none")
-    if options.problem != "smooth" and (options.choose in ("sure", "gcv") or options.noise is not None):
+    if options.problem == "robust" and (options.choose in ("sure", "gcv") or options.noise is not None):
         raise ValueError(
-            f"--choose sure and gcv and --noise are for --problem smooth; choose the weight of {options.problem} with --choose held-out, or "
-            "give it with --weight"
+            "--choose sure and gcv and --noise take values that are far off for signal, and --problem robust is there to leave them out; choose "
+            "its weight with --choose held-out, or give it with --weight"
         )
     columns = Columns(
         options.id_column, options.feature_columns if options.feature_columns else None, header=options.header, drop=options.drop_columns
@@ -102,9 +102,11 @@ def _rule(options: DenoiseOptions, gaps: bool) -> float | GCV | SURE | HeldOut:
         raise ValueError(
             "--choose sure and gcv and --noise need signals without gaps; use --choose held-out or --weight with --fill"
         )
-    if options.choose == "held-out" or (options.choose is None and (gaps or options.problem != "smooth")):
+    if options.choose == "held-out" or (
+        options.choose is None and options.noise is None and (gaps or options.problem != "smooth")
+    ):
         return HeldOut(seed=options.seed)
-    return GCV() if options.choose == "gcv" else SURE(noise=options.noise)
+    return GCV(seed=options.seed) if options.choose == "gcv" else SURE(noise=options.noise, seed=options.seed)
 
 
 class TriedScreen(LiveScreen[Progress]):

@@ -30,6 +30,8 @@ class DenoisingProblem(ABC):
     """A fidelity and a penalty, with one weight between them."""
 
     name: ClassVar[str]
+    #: Whether it is meant for white noise alone, so that rules may reason about that.
+    white_noise: ClassVar[bool] = True
 
     @abstractmethod
     def fidelity(self, weight: float, seen: Tensor | None) -> Term:
@@ -115,6 +117,7 @@ class Robust(DenoisingProblem):
     """Smooth signals of which a few nodes are far off: α‖H − X‖₂,₁ + (1 − α)‖BH‖²."""
 
     name = "robust"
+    white_noise = False
 
     def fidelity(self, weight: float, seen: Tensor | None) -> Term:
         """α‖H − X‖₂,₁."""

@@ -57,8 +57,8 @@ def denoise(
     Args:
         x: signals, shape (nodes, channels); all channels share one weight. NaN entries are missing, and are filled in.
         graph: an undirected graph.
-        weight: α in (0, 1], or a rule that chooses it: :class:`SURE`, :class:`GCV` or :class:`HeldOut`. When omitted, SURE for smooth
-            signals without missing entries, and HeldOut otherwise.
+        weight: α in (0, 1], or a rule that chooses it: :class:`SURE` or :class:`GCV` (not for robust, nor with missing entries), or
+            :class:`HeldOut`. When omitted, SURE for smooth signals without missing entries, and HeldOut otherwise.
         noise_covariance: Σ, of the noise over channels, as one variance per channel or a matrix. T is its inverse times
             the mean variance; the identity when omitted. For smooth signals without missing entries.
         problem: ``"smooth"``, ``"tv"`` (regions with sharp borders), ``"trend"`` (slopes with few bends) or ``"robust"`` (outliers).
@@ -112,11 +112,17 @@ def choose(
             )
         return rule.choose(x, graph, problem, progress)
     if isinstance(rule, Criterion):
-        if not plain:
+        if seen is not None:
             raise IncompatibleError(
-                f"{type(rule).__name__} scores linear denoisers of complete signals, and this is {what}; choose by HeldOut(), or give a number"
+                f"{type(rule).__name__} scores denoisers of complete signals, and this is a signal with missing values; choose by HeldOut(), or "
+                "give a number"
             )
-        return rule.choose(x, graph, covariance)
+        if not problem.white_noise:
+            raise IncompatibleError(
+                f"{type(rule).__name__} takes values that are far off for signal, and the problem {problem.name} is there to leave them out; choose by "
+                "HeldOut(), or give a number"
+            )
+        return rule.choose(x, graph, covariance, problem, progress)
     if not (isinstance(rule, numbers.Real) and 0 < float(rule) <= 1):
         raise InputError("weight", rule, "a number in (0, 1], or a rule such as SURE() or GCV()")
     return Choice(float(rule))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,17 @@ import torch
 from torch import Tensor
 
 from unspool.denoise.content import LARGEST_EXACT, Content, random_signs
+from unspool.denoise.freedom import residuals_and_freedom
 from unspool.denoise.noise import Covariance
-from unspool.errors import IncompatibleError, mention
+from unspool.denoise.problem import DenoisingProblem, Smooth
+from unspool.errors import IncompatibleError, InputError, mention
 from unspool.graph import Graph
 
 Array = np.ndarray[Any, Any]
+_SMOOTH = Smooth()
 
+#: Random vectors for a trace: of a polynomial of the graph, and of a denoiser that has to be solved for each.
+_PROBES, _SOLVED_PROBES = 32, 4
 #: The median of |z| for a standard normal z.
 _NORMAL_MEDIAN = 0.6744897501960817
 
@@ -36,17 +41,26 @@ class Choice:
 class Criterion(ABC):
     """A rule that scores every candidate weight by its residual and its trace; the smallest score wins.
 
+    Smooth problems are linear, and need no solve for it. Of the others the trace is measured, the degrees of freedom
+    (:mod:`unspool.denoise.freedom`), with 1 + ``probes`` solves for each candidate.
+
     Args:
-        candidates: weights in (0, 1) to choose from; 71 of them, evenly spaced in log((1 − α) / α), when omitted.
-        probes: random vectors for the trace, on graphs above 2000 nodes; below it is exact.
-        steps: Lanczos steps on such graphs.
+        candidates: weights in (0, 1) to choose from; when omitted, 71 of them evenly spaced in log((1 − α) / α), or the problem's 17.
+        probes: random vectors for the trace. For smooth problems 32 when omitted, on graphs above 2000 nodes; below it is exact. For
+            others 4.
+        steps: Lanczos steps on graphs above 2000 nodes.
         seed: of the random vectors.
     """
 
     candidates: Sequence[float] | None = None
-    probes: int = 32
+    probes: int | None = None
     steps: int = 80
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        probes: Any = self.probes
+        if probes is not None and (isinstance(probes, bool) or not isinstance(probes, int) or probes < 1):
+            raise InputError("probes", probes, "a whole number of at least 1")
 
     @abstractmethod
     def score(self, residual: Tensor, trace: Tensor, entries: int, nodes: int, noise: float) -> Tensor:
@@ -60,17 +74,37 @@ class Criterion(ABC):
         """The noise level that the score uses, NaN if it uses none, where the covariance is known."""
         return covariance.level
 
-    def choose(self, x: Tensor, graph: Graph, covariance: Covariance | None = None) -> Choice:
-        """Score the candidates on a signal of shape (nodes, features), whose noise has the given covariance over features."""
+    def choose(
+        self,
+        x: Tensor,
+        graph: Graph,
+        covariance: Covariance | None = None,
+        problem: DenoisingProblem = _SMOOTH,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Choice:
+        """Score the candidates on a signal of shape (nodes, features).
+
+        Args:
+            x: the signal, complete.
+            graph: an undirected graph.
+            covariance: of the noise over features, for smooth problems.
+            problem: what is minimised.
+            progress: called with how many solves of how many are done, where there are any.
+        """
         exact = graph.to(device="cpu", dtype=torch.float64)
         if graph.edges == 0:
             raise IncompatibleError(
                 f"the graph has no edges, so there is nothing to smooth and no weight to choose; give one with {mention('weight')}"
             )
         x = x.detach().cpu().double()
-        weight = self._weights(exact)
-        residual, trace = self._look(x, exact, weight, covariance)
+        weight = self._weights(x, exact, problem)
         level = self.noise_before(x, exact) if covariance is None else self.noise_known(covariance)
+        if problem == _SMOOTH:
+            residual, trace = self._look(x, exact, weight, covariance)
+        else:
+            probes = _SOLVED_PROBES if self.probes is None else self.probes
+            noise = noise_level(x, exact, seed=self.seed) if math.isnan(level) else level
+            residual, trace = residuals_and_freedom(problem, x, exact, weight, noise, probes, self.seed, progress)
         score = self.score(residual, trace, x.numel(), graph.nodes, level)
         best = int(score.argmin())
         if math.isnan(level):
@@ -80,17 +114,20 @@ class Criterion(ABC):
 
     def _look(self, x: Tensor, graph: Graph, weight: Tensor, covariance: Covariance | None) -> tuple[Tensor, Tensor]:
         """Residual and trace of every candidate; with a covariance, sums over principal channels with weights of their own."""
+        probes = _PROBES if self.probes is None else self.probes
         if covariance is None:
-            content = Content.of(x, graph, self.probes, self.steps, self.seed)
+            content = Content.of(x, graph, probes, self.steps, self.seed)
             return content.residual(weight), content.trace(weight)
-        content = Content.of(covariance.to_principal(x), graph, self.probes, self.steps, self.seed, by_channel=True)
+        content = Content.of(covariance.to_principal(x), graph, probes, self.steps, self.seed, by_channel=True)
         trusted = weight[:, None] / covariance.relative
         own = trusted / (trusted + 1 - weight[:, None])
         # Freedom counts by the variance that it lets through: E‖X − SX‖² = bias² + Σ_c σ_c² tr (I − S_c)².
         return content.residual(own).sum(1), (content.trace(own) * covariance.relative).mean(1)
 
-    def _weights(self, graph: Graph) -> Tensor:
+    def _weights(self, x: Tensor, graph: Graph, problem: DenoisingProblem) -> Tensor:
         if self.candidates is None:
+            if problem != _SMOOTH:
+                return problem.candidates(x, graph)
             # (1 − α) / α multiplies L, whose size is that of graph.scale.
             ratio = torch.logspace(-3, 4, 71, dtype=torch.float64) / graph.scale
             return 1 / (1 + ratio)
@@ -151,7 +188,9 @@ class SURE(Criterion):
     Its mean over the noise is the risk :math:`\tfrac{1}{nd}\mathbb{E}\lVert S_\alpha X - X_0\rVert_F^2`. All columns share
     one weight and one noise level; scale columns of different units before. With a covariance Σ of the noise, σ² is the mean of
     its eigenvalues :math:`\sigma_c^2`, and the last term :math:`\tfrac{2}{nd}\sum_c \sigma_c^2 \operatorname{tr} S_{\alpha,c}` over
-    the principal channels: still unbiased for the risk.
+    the principal channels: still unbiased for the risk. For other problems than the smooth one tr S is the number of degrees of freedom,
+    measured with random signs; the estimate is unbiased there, too. Outliers are no Gaussian noise, but would count as signal,
+    so the problem ``robust`` is left to :class:`~unspool.denoise.HeldOut`.
 
     Args:
         candidates, probes, steps, seed: as in :class:`Criterion`.
@@ -176,7 +215,7 @@ class SURE(Criterion):
     def noise_before(self, x: Tensor, graph: Graph) -> float:
         """σ as given, or as estimated."""
         if self.noise is None:
-            return noise_level(x, graph, self.probes, self.seed)
+            return noise_level(x, graph, _PROBES if self.probes is None else self.probes, self.seed)
         if not (math.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise={self.noise!r}: a standard deviation is a finite number of at least 0")
         return float(self.noise)

@@ -1,7 +1,7 @@
 """What is minimised: coefficients, metrics, terms, and their sum."""
 
 from unspool.objective.coefficient import INITIAL, Coefficient, Fixed, Leaf, Learnable, Values
-from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap
+from unspool.objective.composite import CompositeTerm, EdgeSparse, GroupGap, LaplacianSparse
 from unspool.objective.computed import Computed, FeatureComputed
 from unspool.objective.edge_penalty import Capped, EdgePenalty, Log, Penalty, Power
 from unspool.objective.filtered import FilteredFidelity, HigherSmoothness
@@ -43,6 +43,7 @@ __all__ = [
     "KLFidelity",
     "Kind",
     "LaplacianPower",
+    "LaplacianSparse",
     "Leaf",
     "Learnable",
     "LearntEdges",

@@ -14,11 +14,13 @@ from unspool.objective.channel import Map
 from unspool.objective.coefficient import Fixed, as_coefficient
 from unspool.objective.formula import leading
 from unspool.objective.kind import Kind
-from unspool.objective.operator import GroupDifference, Incidence, LinearOperator
+from unspool.objective.operator import GroupDifference, Incidence, LaplacianPower, LinearOperator
 from unspool.objective.term import Given, Term
 from unspool.ops.prox import ball, box, row_shrink, soft_threshold
 
 _ONE = Fixed(1.0)
+#: Products with KᵀK to see whether a bound on it holds.
+_PRODUCTS = 10
 
 
 class CompositeTerm(Term):
@@ -52,7 +54,39 @@ class CompositeTerm(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeSparse(CompositeTerm):
+class _FewRows(CompositeTerm):
+    """λ‖K H‖₂,₁ or λ‖K H‖₁, whatever K is."""
+
+    weight: Any = _ONE
+    rows: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_coefficient(self.weight))
+        if not self.weight.number:
+            raise TypeError(f"the weight of {self.name} is not a single number")
+
+    def outer_value(self, z: Tensor, given: Given) -> Tensor:
+        """λ ‖Z‖₂,₁ or λ ‖Z‖₁."""
+        size = torch.linalg.vector_norm(z, dim=-1) if self.rows else z.abs().sum(-1)
+        return size.sum(-1) * given[self.weight]
+
+    def outer_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """Rows or entries shrunk by step · λ."""
+        threshold = step * given[self.weight]
+        return row_shrink(z, threshold) if self.rows else soft_threshold(z, threshold)
+
+    def dual_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
+        """Rows or entries cut to the length λ: g* is the indicator of a ball."""
+        radius = given[self.weight]
+        return ball(z, radius) if self.rows else box(z, -radius, radius)
+
+    def formula(self) -> str:
+        """λ ‖K H‖₂,₁."""
+        return f"{leading(self.weight)}‖{self.operator} H‖{'₂,₁' if self.rows else '₁'}"
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSparse(_FewRows):
     r"""Few edges with a jump: :math:`\lambda\lVert BH\rVert_{2,1} = \lambda\sum_e \lVert (BH)_e\rVert`, total variation on the graph.
 
     Signals become constant on regions with sharp borders, where ‖BH‖² would blur them.
@@ -73,14 +107,10 @@ class EdgeSparse(CompositeTerm):
         array([0.15, 0.15, 4.95, 4.95], dtype=float32)
     """
 
-    weight: Any = _ONE
-    rows: bool = True
     order: Any = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", as_coefficient(self.weight))
-        if not self.weight.number:
-            raise TypeError("the weight of EdgeSparse is not a single number")
+        super().__post_init__()
         if isinstance(self.order, bool) or not isinstance(self.order, int) or self.order < 1:
             raise InputError("order", self.order, "a whole number of at least 1")
 
@@ -89,24 +119,37 @@ class EdgeSparse(CompositeTerm):
         """B L^(order − 1)."""
         return Incidence(self.order - 1)
 
-    def outer_value(self, z: Tensor, given: Given) -> Tensor:
-        """λ ‖Z‖₂,₁ or λ ‖Z‖₁."""
-        size = torch.linalg.vector_norm(z, dim=-1) if self.rows else z.abs().sum(-1)
-        return size.sum(-1) * given[self.weight]
 
-    def outer_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
-        """Rows or entries shrunk by step · λ."""
-        threshold = step * given[self.weight]
-        return row_shrink(z, threshold) if self.rows else soft_threshold(z, threshold)
+@dataclass(frozen=True, eq=False)
+class LaplacianSparse(_FewRows):
+    r"""Few nodes that differ from their neighbours: :math:`\lambda\lVert L^p H\rVert_{2,1} = \lambda\sum_i \lVert (L^p H)_i\rVert`.
 
-    def dual_prox(self, z: Tensor, step: Map, given: Given) -> Tensor:
-        """Rows or entries cut to the length λ: g* is the indicator of a ball."""
-        radius = given[self.weight]
-        return ball(z, radius) if self.rows else box(z, -radius, radius)
+    Signals become harmonic, the mean of their neighbours, at all but a few nodes: straight lines with bends on a path. With
+    :class:`EdgeSparse`, whose orders 1, 2, ... look at B, B L, ..., it makes the family B, L, B L, L², ... of graph trend filtering (Wang,
+    Sharpnack, Smola and Tibshirani 2016).
 
-    def formula(self) -> str:
-        """λ ‖B H‖₂,₁."""
-        return f"{leading(self.weight)}‖{self.operator} H‖{'₂,₁' if self.rows else '₁'}"
+    Args:
+        weight: λ, a number or coefficient of at least 0.
+        rows: whether a node differs in all channels together (‖LᵖH‖₂,₁) or in each alone (‖LᵖH‖₁).
+        power: p, at least 1.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> objective = us.Fidelity(0.5) + us.LaplacianSparse(0.3)
+        >>> print(objective, "and", us.LaplacianSparse(1.0, rows=False, power=2))
+        0.5 ‖H − X‖²  +  0.3 ‖L H‖₂,₁ and ‖L² H‖₁
+        >>> x = torch.tensor([[0.0], [1.1], [1.9], [3.0], [2.1], [0.9]])
+        >>> ring = us.graph.ring(6, normalise=us.Normalisation.NONE, loops=False)
+        >>> h = us.minimise(objective, x, ring)
+        >>> ring.laplacian_times(h).flatten().numpy().round(2) + 0.0  # two bends are left
+        array([-1.56,  0.  ,  0.  ,  1.56,  0.  ,  0.  ], dtype=float32)
+    """
+
+    power: Any = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "operator", LaplacianPower(self.power))
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,4 +203,31 @@ def check_operator_of(term: CompositeTerm) -> None:
         )
 
 
-__all__ = ["CompositeTerm", "EdgeSparse", "GroupGap", "check_operator_of"]
+@torch.no_grad()
+def check_operator_at(term: CompositeTerm, h: Tensor, given: Given) -> None:
+    """Refuse an operator whose adjoint or bound is not that of K, looked at with one random pair and a few products KᵀK."""
+    operator, graph, generator = term.operator, given.graph, torch.Generator().manual_seed(0)
+    v = torch.randn(h.shape[-2:], dtype=torch.float64, generator=generator).to(h)
+    image = operator(v, graph)
+    z = torch.randn(image.shape, dtype=torch.float64, generator=generator).to(h)
+    one, other = float((image * z).sum()), float((v * operator.adjoint(z, graph)).sum())
+    size = float(torch.linalg.vector_norm(image) * torch.linalg.vector_norm(z))
+    rounding = 1e3 * torch.finfo(h.dtype).eps
+    if not abs(one - other) <= rounding * size + 1e-30:
+        raise IncompatibleError(
+            f"{type(operator).__name__}.adjoint of {term.name} is not the adjoint of its operator: ⟨K H, Z⟩ is {one:.4g} and ⟨H, Kᵀ Z⟩ {other:.4g}; "
+            "testing.check_operator shows it"
+        )
+    bound = operator.squared_norm(graph)
+    for _ in range(_PRODUCTS):
+        w = operator.adjoint(operator(v, graph), graph)
+        grown = float(torch.linalg.vector_norm(w) / torch.linalg.vector_norm(v).clamp_min(1e-30))
+        if grown > bound * (1 + rounding) + 1e-30:
+            raise IncompatibleError(
+                f"{type(operator).__name__}.squared_norm of {term.name} is {bound:.4g}, but ‖KᵀK‖ is at least {grown:.4g}, so steps would be too long; give an "
+                "upper bound"
+            )
+        v = w / torch.linalg.vector_norm(w).clamp_min(1e-30)
+
+
+__all__ = ["CompositeTerm", "EdgeSparse", "GroupGap", "LaplacianSparse", "check_operator_at", "check_operator_of"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.objective.term import Given, StencilTerm, stencil_gradient
 from unspool.ops.lanczos import Lanczos
 
@@ -78,6 +79,10 @@ def _dense(apply: Callable[[Tensor], Tensor], like: Tensor) -> tuple[float, floa
     """Smallest eigenvalue, its error, and the size of the largest."""
     unit = torch.eye(like.numel(), dtype=like.dtype, device=like.device)
     matrix = torch.stack([apply(row.view(like.shape)).flatten() for row in unit])
+    if not bool(torch.isfinite(matrix).all()):
+        raise IncompatibleError(
+            "the curvature of the quadratic terms is beyond the range of numbers; scale their weights down"
+        )
     value = torch.linalg.eigvalsh((matrix + matrix.mT).double() / 2)
     return float(value[0]), 0.0, float(value.abs().max())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
 from unspool.objective.formula import leading
 from unspool.objective.quadratic import EdgeSmoothness
 from unspool.objective.term import Given, SmoothTerm
@@ -45,6 +46,16 @@ class Penalty(ABC):
     def formula(self, inner: str) -> str:
         """How ρ(‖inner‖²) is printed."""
 
+    def filled(self, given: Given) -> Penalty:
+        """The penalty with numbers in the place of coefficients, which a stack of trials puts there."""
+        kept = {name: part for name, part in vars(self).items() if isinstance(part, Coefficient)}
+        if not kept:
+            return self
+        made = copy.copy(self)
+        for name, coefficient in kept.items():
+            object.__setattr__(made, name, given[coefficient])
+        return made
+
 
 @dataclass(frozen=True)
 class Power(Penalty):
@@ -64,9 +75,15 @@ class Power(Penalty):
     smoothing: float = 1e-2
 
     def __post_init__(self) -> None:
-        if not self.p >= 1:
+        p: Any = self.p
+        if isinstance(p, bool) or not isinstance(p, int | float) or not 1 <= p < float("inf"):
             raise InputError("p", self.p, "a number of at least 1; Log and Capped forgive more")
-        if not self.smoothing >= 0 or (self.p < 2 and self.smoothing == 0):
+        smoothing: Any = self.smoothing
+        if (
+            not isinstance(smoothing, int | float)
+            or not 0 <= smoothing < float("inf")
+            or (self.p < 2 and smoothing == 0)
+        ):
             raise InputError("smoothing", self.smoothing, "a number above 0 for p < 2, where the gradient has a kink")
 
     def value(self, s: Tensor) -> Tensor:
@@ -196,28 +213,32 @@ class EdgePenalty(SmoothTerm):
 
     def edge_weights(self, h: Tensor, given: Given) -> Tensor:
         """Γ at h, one number for every row of B: shape (..., edges)."""
-        return self.penalty.slope((given.graph.incidence() @ h).square().sum(-1))
+        return self.penalty.filled(given).slope((given.graph.incidence() @ h).square().sum(-1))
 
     def value(self, h: Tensor, given: Given) -> Tensor:
         """β Σ ρ(‖(BH)ₑ‖²)."""
-        return self.penalty.value((given.graph.incidence() @ h).square().sum(-1)).sum(-1) * given[self.weight]
+        return (
+            self.penalty.filled(given).value((given.graph.incidence() @ h).square().sum(-1)).sum(-1)
+            * given[self.weight]
+        )
 
     def gradient(self, h: Tensor, given: Given) -> Tensor:
         """2β Bᵀ diag(Γ) B H."""
         b = given.graph.incidence()
         difference = b @ h
-        weights = self.penalty.slope(difference.square().sum(-1))
+        weights = self.penalty.filled(given).slope(difference.square().sum(-1))
         return (b.T @ (difference * weights[..., None])) * (2 * given[self.weight])
 
     def lipschitz(self, given: Given) -> Map:
         """2 |β| max ρ′ · λmax(L); there is none for p > 2."""
-        if self.penalty.steepest == float("inf"):
+        steepest = self.penalty.filled(given).steepest
+        if isinstance(steepest, float) and steepest == float("inf"):
             raise InputError(
                 "penalty",
                 self.penalty,
                 "a penalty with a bounded slope for steps of 1/L; give the algorithm a step, or use Jacobi()",
             )
-        return 4 * given.graph.scale * self.penalty.steepest * channel.spectral_norm(given[self.weight])
+        return 4 * given.graph.scale * steepest * channel.spectral_norm(given[self.weight])
 
     def diagonal(self, h: Tensor, given: Given) -> Map:
         """That of 2β Bᵀ diag(Γ) B: the quadratic that touches the term at h."""
@@ -226,7 +247,7 @@ class EdgePenalty(SmoothTerm):
 
     def majoriser(self, h: Tensor, given: Given) -> FrozenEdges:
         """That quadratic as a term."""
-        return FrozenEdges(self.edge_weights(h, given), self.weight, steepest=self.penalty.steepest)
+        return FrozenEdges(self.edge_weights(h, given), self.weight, steepest=self.penalty.filled(given).steepest)
 
     def is_convex(self, given: Given) -> bool:
         """Whether ρ(‖·‖²) is convex and β not negative."""
@@ -261,15 +282,15 @@ class FrozenEdges(EdgeSmoothness):
 
     def lipschitz(self, given: Given) -> Map:
         """2 |β| max Γ · λmax(L), by the bound on Γ."""
-        if self.steepest == float("inf"):
+        if isinstance(self.steepest, float) and self.steepest == float("inf"):
             raise IncompatibleError(
                 "a penalty without a bound on its slope has no step 1/L; give the rule a step, or use Jacobi()"
             )
         return 4 * given.graph.scale * self.steepest * channel.spectral_norm(given[self.weight])
 
 
-def _check_scale(scale: float) -> None:
-    if not 0 < scale < float("inf"):
+def _check_scale(scale: Any) -> None:
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < float("inf"):
         raise InputError("scale", scale, "a number above 0")
 
 

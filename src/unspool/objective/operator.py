@@ -91,7 +91,8 @@ class LaplacianPower(LinearOperator):
         return _bent(h, graph, self.power)
 
     def adjoint(self, z: Tensor, graph: Graph) -> Tensor:
-        """The same: L is symmetric."""
+        """The same: L is symmetric, where it is BᵀB."""
+        graph.require_incidence()
         return _bent(z, graph, self.power)
 
     def squared_norm(self, graph: Graph) -> float:

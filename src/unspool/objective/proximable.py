@@ -233,6 +233,8 @@ class Activation(ProximableTerm):
             )
         if self.weight is not None:
             object.__setattr__(self, "weight", as_coefficient(self.weight))
+            if not self.weight.number:
+                raise TypeError("the weight of Activation must be a single number")
 
     @property
     def per_step(self) -> bool:

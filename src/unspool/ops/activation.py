@@ -20,6 +20,9 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.ops.prox import as_like
 
+#: Newton steps after a bisection move by no more than this, relatively.
+_POLISH = 1e-3
+
 
 class Potential(ABC):
     """A convex φ of one variable whose proximity operator is a known activation."""
@@ -56,18 +59,24 @@ class Potential(ABC):
         with torch.no_grad():
             u = self._solve(v, w)
         for _ in range(2):  # each Newton step makes one more order of derivative exact
-            u = u - ((1 - w) * self.activation(u) + w * u - v) / (w + (1 - w) * self.slope(u))
+            move = ((1 - w) * self.activation(u) + w * u - v) / (w + (1 - w) * self.slope(u))
+            # Trap: for weights beyond 1e15 nothing but rounding is left of this; a step that is no polish is not taken.
+            u = torch.where(move.abs() <= _POLISH * (1 + u.abs()), u - move, u)
         return self.activation(u)
 
     def _solve(self, v: Tensor, w: Tensor) -> Tensor:
         # The equation rises with a slope between w and 1, so its root is no further from v than its residual at v allows.
-        other = v - (1 - w) * (self.activation(v) - v) / torch.clamp_max(w, 1.0)
-        low, high = torch.minimum(v, other), torch.maximum(v, other)
+        limits = torch.finfo(v.dtype)
+        other = v - (1 - w) * (self.activation(v) - v) / w.clamp(limits.tiny, 1.0)
+        other = other.clamp(limits.min / 4, limits.max / 4)
+        # Trap: for tiny weights the root may be anywhere up to 1/w, so halves are taken of its logarithm, arsinh u.
+        low, high = torch.minimum(v, other).arcsinh(), torch.maximum(v, other).arcsinh()
         for _ in range(70 if v.dtype == torch.float64 else 40):
             middle = (low + high) / 2
-            above = (1 - w) * self.activation(middle) + w * middle > v
+            u = middle.sinh()
+            above = (1 - w) * self.activation(u) + w * u > v
             low, high = torch.where(above, low, middle), torch.where(above, middle, high)
-        return (low + high) / 2
+        return ((low + high) / 2).sinh()
 
     def __str__(self) -> str:
         return self.symbol

@@ -43,6 +43,7 @@ class SolveReport:
         residual: what is left, relative, of the worst column; computed anew from the result, not carried along.
         tolerance: what was asked for.
         attainable: about what rounding in this dtype leaves at best.
+        exhausted: whether the limit on iterations ended it.
         converged: whether the tolerance was met.
 
     Example:
@@ -58,6 +59,7 @@ class SolveReport:
     residual: float
     tolerance: float
     attainable: float
+    exhausted: bool = False
 
     @property
     def converged(self) -> bool:
@@ -125,6 +127,8 @@ def hand_in(report: SolveReport, asked: bool, dtype: torch.dtype, to: SolveRepor
     name = str(dtype).removeprefix("torch.")
     why = f"rounding in {name} allows about {report.attainable:.0e}" if rounding else "the residual no longer fell"
     way = "compute in float64" if dtype != torch.float64 else "give Fidelity more weight"
+    if report.exhausted and not rounding:
+        why, way = "the limit on iterations was reached", "allow a larger limit, give Fidelity more weight"
     if not report.residual <= _HOPELESS:
         raise IncompatibleError(f"no minimiser was found ({report}): {why}; {way}")
     listener = _LISTENER.get()

@@ -28,7 +28,7 @@ from unspool.report.curves import curves
 from unspool.report.evidence import Evidence
 from unspool.report.figure import Figure, Panel
 from unspool.report.findings import Topic, findings, next_steps
-from unspool.report.link_sections import link_sections
+from unspool.report.link_sections import link_lead, link_sections
 from unspool.report.mistakes import error_blocks
 from unspool.report.model_card import write_model_card
 from unspool.report.page import Block, Code, Notes, Page, Paragraph, Section, Shown

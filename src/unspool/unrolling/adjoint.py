@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unspool.algorithm import Problem
 from unspool.algorithm.exact import minimiser
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 from unspool.objective import StencilTerm
 from unspool.ops.polynomial import Basis
 from unspool.ops.solve import iterations, shifted_solve
@@ -72,14 +72,19 @@ class Implicit:
     tolerance: float | None = None
     limit: int = 10_000
 
+    def __post_init__(self) -> None:
+        _check_effort(self.tolerance, self.limit)
+
 
 @dataclass(frozen=True)
 class FixedPoint:
     """Repeat the network's own rule until it stays where it is, and differentiate the point where it stays.
 
     Unlike :class:`Implicit`, which solves the problem by a solver of the package, this trusts the rule: dual variables, one's
-    own update and what is not convex included. Memory is that of a single step; derivatives of any order are exact where the
-    rule has no kinks. The depth counts for nothing.
+    own update and what is not convex included. Steps are combined with the last few by Anderson's method, on the way forward and back, so
+    a fraction of them is needed where the rule is slow. Memory is that of some dozen states; derivatives of any order are exact
+    where the rule has no kinks. The depth counts for nothing. How it went is told to
+    :func:`~unspool.ops.convergence.solve_reports`, or warned about if the tolerance was missed.
 
     Args:
         tolerance: of the state, relative; 1e-10 in float64 and 1e-6 in float32 when omitted.
@@ -92,10 +97,24 @@ class FixedPoint:
         >>> net = us.unroll(objective, us.GradientDescent(), depth=1, adjoint=us.FixedPoint())
         >>> torch.allclose(net(x, graph), us.minimise(objective, x, graph), atol=1e-5)
         True
+        >>> with us.solve_reports() as reports:
+        ...     h = net(x, graph)
+        >>> reports[0].method, reports[0].converged
+        ('steps of GradientDescent', True)
     """
 
     tolerance: float | None = None
     limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        _check_effort(self.tolerance, self.limit)
+
+
+def _check_effort(tolerance: Any, limit: Any) -> None:
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise InputError("tolerance", tolerance, "a number between 0 and 1")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InputError("limit", limit, "a whole number of at least 1")
 
 
 Adjoint = Polynomial | Stored | Checkpointed | Implicit | FixedPoint

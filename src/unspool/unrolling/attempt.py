@@ -91,13 +91,16 @@ def first_values(leaves: tuple[Leaf, ...], depth: int) -> Callable[[int], Values
 
 
 def powers_may_cancel(algorithm: Algorithm, objective: Objective, values: Callable[[int], Values]) -> bool:
-    """Whether power coefficients can grow and cancel: with more than one iterate in the state, or learnt step sizes.
+    """Whether power coefficients can grow and cancel: with more than one iterate in the state, learnt step sizes, or powers of L.
 
-    Steps that are each unstable and stable together are what momentum methods are made of, and what training finds.
+    Steps that are each unstable and stable together are what momentum methods are made of, and what training finds. And 1 − η(1 − a)ᵖ
+    has coefficients of both signs from p = 2 on.
     """
     if algorithm.leaves:
         return True
     graph, (x, _) = _small(), _signals(objective, algorithm)
+    if objective.stencil(Given(x, graph, values(1))).more_h:
+        return True
     first = LinearProblem(objective, Given(x, graph, values(1)), 1, None, Basis.POWERS)
     return sum(isinstance(part, HopPolynomial) for part in algorithm.init(HopPolynomial({}, Basis.POWERS), first)) > 1
 

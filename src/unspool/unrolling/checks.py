@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact
 from unspool.algorithm.exact import check_minimiser
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph
 from unspool.objective import FeatureComputed, Leaf, Objective
 from unspool.unrolling.adjoint import Adjoint, Stored
@@ -51,7 +52,7 @@ def with_between(between: nn.Module | None, adjoint: Adjoint | None) -> Adjoint 
     return Stored()
 
 
-def checked_depth(algorithm: Algorithm, depth: int | None) -> int:
+def checked_depth(algorithm: Algorithm, depth: Any) -> int:
     """The number of layers that an algorithm is asked for."""
     if isinstance(algorithm, Exact):
         if depth not in (None, 1):
@@ -59,8 +60,9 @@ def checked_depth(algorithm: Algorithm, depth: int | None) -> int:
         return 1
     if depth is None:
         raise ValueError(f"unroll needs a depth: how many steps of {algorithm.name} the network takes")
-    if int(depth) != depth or depth < 1:
-        raise ValueError(f"depth={depth}: expected a whole number of at least 1")
+    whole = isinstance(depth, int | float) and not isinstance(depth, bool) and math.isfinite(depth)
+    if not whole or int(depth) != depth or depth < 1:
+        raise InputError("depth", depth, "a whole number of at least 1")
     return int(depth)
 
 

@@ -12,6 +12,7 @@ from unspool.algorithm.algorithm import initial_state, shipped
 from unspool.errors import IncompatibleError
 from unspool.objective import CompositeTerm, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
+from unspool.objective.composite import check_operator_at
 
 
 def somebodys_own(algorithm: Algorithm, terms: tuple[Term, ...]) -> bool:
@@ -38,6 +39,8 @@ def check_strangers(algorithm: Algorithm, problem: Problem, start: Tensor) -> No
         for term in problem.objective.terms:
             if not _known(term):
                 _refuse_if(depends_on_strangers(lambda term=term: _parts(term, problem, start)), term.name)
+                if isinstance(term, CompositeTerm):
+                    check_operator_at(term, start, problem.given)
         if not shipped(algorithm):
             _refuse_if(
                 depends_on_strangers(lambda: algorithm.update(initial_state(algorithm, start, problem), problem)),

@@ -42,12 +42,16 @@ from unspool.cli.number_types import Finite, Whole
     help="How α is chosen without --weight. When omitted: sure for smooth signals without gaps, held-out otherwise.",
 )
 @click.option(
-    "--seed", type=Whole(0), default=0, show_default=True, help="Of the random parts that held-out hides in turn."
+    "--seed",
+    type=Whole(0),
+    default=0,
+    show_default=True,
+    help="Of the parts that held-out hides in turn, and of the random vectors of sure and gcv.",
 )
 @click.option(
     "--noise",
     type=Finite(0, min_open=True),
-    help="Standard deviation of the noise, for sure; estimated when omitted.",
+    help="Standard deviation of the noise, for sure, which it implies; estimated when omitted.",
 )
 @click.option(
     "--normalise",
@@ -63,7 +67,7 @@ def denoise(**options: Any) -> None:
 
     Solves min α‖H−X‖² + (1−α)‖BH‖², or another problem, exactly. α is given, or chosen from the data alone: by Stein's unbiased
     estimate of the risk (sure), by generalised cross-validation (gcv), which needs no noise level, or by how well values are
-    predicted that were hidden (held-out), which works for every problem.
+    predicted that were hidden (held-out). held-out works for every problem; sure and gcv for all but robust, and without gaps.
 
     Problems: smooth as above; tv has the penalty (1−α)‖BH‖₂,₁; trend (1−α)‖BLH‖₂,₁; robust the fidelity α‖H−X‖₂,₁.
 

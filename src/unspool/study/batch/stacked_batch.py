@@ -17,6 +17,7 @@ from unspool.nn import Dropout
 from unspool.study.batch import check_ahead
 from unspool.study.batch.adam import StackedAdam
 from unspool.study.batch.fixed_hops import with_fixed_hops
+from unspool.study.batch.fixed_numbers import with_fixed_numbers
 from unspool.train import CrossEntropy, Loss, PreparedTrial
 from unspool.train.epochs import WARM_UP, own_stream
 
@@ -54,7 +55,7 @@ class StackedBatch:
         self._first = members[0]
         task = members[0].task
         self._task, self._device, self._loss = task, task.target.device, task.loss
-        self._skeleton = copy.deepcopy(with_fixed_hops(members[0].model, task.graph)).to(self._device)
+        self._skeleton = copy.deepcopy(stackable(members[0])).to(self._device)
         count = len(members)
         asleep = _asleep(self._skeleton)
         trained = decays(members[0])
@@ -92,7 +93,7 @@ class StackedBatch:
         if not members:
             return
         where = torch.as_tensor(list(slots), device=self._device)
-        states = [state(with_fixed_hops(m.model, m.task.graph)) for m in members]
+        states = [state(stackable(m)) for m in members]
         for name, held in (self._learnt | self._rest).items():
             held.index_copy_(0, where, torch.stack([s[name].detach() for s in states]).to(self._device, held.dtype))
         for name, held in self._sets.items():
@@ -207,6 +208,11 @@ class StackedBatch:
             self._adam.zero_grad()
             return
         self._replay = graph.replay
+
+
+def stackable(member: PreparedTrial) -> nn.Module:
+    """The model of a trial, with fixed numbers in tensors where that is known to be the same."""
+    return with_fixed_numbers(with_fixed_hops(member.model, member.task.graph))
 
 
 def state(model: nn.Module) -> dict[str, Tensor]:

@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from unspool import train
 from unspool.models import Model
 from unspool.study.batch import TrialBatch
-from unspool.study.batch.fixed_hops import with_fixed_hops
 from unspool.study.batch.kernel.fits import fast_signature
 from unspool.study.batch.single_trial import SingleTrial
-from unspool.study.batch.stacked_batch import StackedBatch, decays, state
+from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable, state
 from unspool.train import PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
@@ -61,7 +60,7 @@ def signature(member: PreparedTrial) -> Hashable | None:
         return None
     if type(task.loss) not in _STACKABLE_LOSSES or not _may_stack(member.model, task.target.device):
         return None
-    written = _written(with_fixed_hops(member.model, task.graph))
+    written = _written(stackable(member))
     trained = tuple(decays(member))
     if written is None or not trained:
         return None

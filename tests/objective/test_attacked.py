@@ -1,0 +1,123 @@
+"""What an attack on the language found: weights beyond all measure, operators that are not what they say, graphs without a BᵀB."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+import unspool as us
+from unspool.testing import small_graph
+
+GRAPH = small_graph()
+X = torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-30, 1e-15, 1e-8])
+def test_activations_of_tiny_weight_are_projections(weight):
+    v = torch.tensor([[-3.0, -0.5, 0.2, 2.0]], dtype=torch.float64)
+    found = us.Activation(torch.nn.Tanh(), weight=weight).prox(v, 0.5, us.Given(v, us.graph.path(1).to(torch.float64)))
+    assert torch.allclose(found, v.clamp(-1, 1), atol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [1e15, 1e100, 1e300])
+def test_activations_of_huge_weight_lead_to_zero(weight):
+    v = torch.tensor([[-3.0, -0.5, 0.2, 2.0]], dtype=torch.float64)
+    found = us.Activation(torch.nn.Tanh(), weight=weight).prox(v, 0.5, us.Given(v, us.graph.path(1).to(torch.float64)))
+    assert float(found.abs().max()) < 1e-4
+
+
+def test_weights_of_activations_are_numbers():
+    with pytest.raises(TypeError, match="the weight of Activation must be a single number"):
+        us.Activation(torch.nn.Tanh(), weight=torch.tensor([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("term", [us.Smoothness(1.0), us.HigherSmoothness(0.5)], ids=str)
+def test_a_laplacian_that_is_not_symmetric_has_no_minimiser(term):
+    edges = torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]])
+    graph = us.Graph.from_edges(edges, 4, directed=True).with_general_laplacian().to(torch.float64)
+    weight = us.Learnable(10.0, within=(0, None), name="a")
+    x = torch.eye(4, dtype=torch.float64)
+    with pytest.raises(us.IncompatibleError, match="undirected"):
+        us.unroll(us.Fidelity(weight) + term, us.Exact()).double()(x, graph)
+    with pytest.raises(us.IncompatibleError, match="undirected"):
+        us.minimise(us.Fidelity(10.0) + term, x, graph)
+    assert torch.equal(us.minimise(us.Fidelity(10.0), x, graph), x)  # without an L there is one
+
+
+class Shifted(us.LinearOperator):
+    """Differences between consecutive nodes, as users write them; the adjoint and the bound may be wrong."""
+
+    def __init__(self, factor=1.0, bound=4.0):
+        self.factor, self.bound = factor, bound
+
+    def __call__(self, h, graph):
+        return h[..., 1:, :] - h[..., :-1, :]
+
+    def adjoint(self, z, graph):
+        zero = torch.zeros_like(z[..., :1, :])
+        return self.factor * (torch.cat([zero, z], -2) - torch.cat([z, zero], -2))
+
+    def squared_norm(self, graph):
+        return self.bound
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(us.CompositeTerm):
+    operator: Any
+    weight: Any = 0.3
+
+    def outer_value(self, z, given):
+        return z.abs().sum((-2, -1)) * given[self.weight]
+
+    def outer_prox(self, z, step, given):
+        return us.ops.prox.soft_threshold(z, step * given[self.weight])
+
+
+WAYS = {
+    "minimise": lambda objective: us.minimise(objective, X, GRAPH),
+    "Exact": lambda objective: us.unroll(objective, us.Exact()).double()(X.clone().requires_grad_(), GRAPH),
+    "FixedPoint": lambda objective: us.unroll(objective, us.PrimalDual(), 1, adjoint=us.FixedPoint())(X, GRAPH),
+    "steps": lambda objective: us.unroll(objective, us.ADMM(), 3)(X, GRAPH),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("operator", "what"),
+    [(Shifted(factor=1.01), "adjoint"), (Shifted(bound=1.0), "squared_norm")],
+    ids=["adjoint", "bound"],
+)
+def test_operators_that_are_not_what_they_say_are_named(way, operator, what):
+    with pytest.raises(us.IncompatibleError, match=rf"Shifted\.{what} of Steps"):
+        WAYS[way](us.Fidelity(0.5) + Steps(operator))
+
+
+def test_an_operator_of_ones_own_that_is_right_is_used():
+    objective = us.Fidelity(0.5) + Steps(Shifted())
+    found = [WAYS[way](objective).detach() for way in ("minimise", "Exact", "FixedPoint")]
+    path = us.graph.path(12, normalise=us.Normalisation.NONE, loops=0.0).to(torch.float64)
+    wanted = us.minimise(us.Fidelity(0.5) + us.EdgeSparse(0.3, rows=False), X, path)
+    assert all(torch.allclose(h, wanted, atol=1e-6) for h in found)
+
+
+@pytest.mark.parametrize("depth", [0, -1, 2.5, "3", True, float("nan"), float("inf")])
+def test_depths_that_are_not_counts_are_named(depth):
+    with pytest.raises(us.InputError) as wrong:
+        us.unroll(us.Fidelity(0.5) + us.Smoothness(0.5), us.GradientDescent(), depth=depth)
+    assert wrong.value.argument == "depth"
+
+
+@pytest.mark.parametrize("penalty", [us.Log, us.Capped, lambda scale: us.Power(1.0, scale), us.Power])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "a", None, us.Learnable(0.5), torch.ones(2)])
+def test_numbers_of_penalties_are_checked(penalty, value):
+    with pytest.raises(us.InputError):
+        penalty(value)
+
+
+@pytest.mark.parametrize("rule", [us.Chebyshev(), us.ConjugateGradient()], ids=lambda r: r.name)
+def test_the_way_out_for_composite_terms_leads_somewhere(rule):
+    objective = us.Fidelity(0.5) + us.EdgeSparse(0.1)
+    with pytest.raises(us.IncompatibleError, match=r"use PrimalDual\(\) or ADMM\(\)"):
+        us.unroll(objective, rule, depth=3)
+    us.unroll(objective, us.ADMM(), depth=3)
