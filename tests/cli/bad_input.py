@@ -120,7 +120,7 @@ COMMANDS = [
     ("a negative decay", lambda p: team(p, "--weight-decay", "-1"), "--weight-decay -1: expected a number of at least 0, or one for each group of parameters"),
     ("a decay of a group that is not a number", lambda p: team(p, "--weight-decay", "first=much"), "--weight-decay first=much: expected a number of at least 0, or one for each group of parameters"),
     ("a decay of a group that is not there", lambda p: team(p, "--weight-decay", "frist=0.1"), "--weight-decay frist=0.1: expected names of groups of parameters, which are first, convolution"),
-    ("an unknown monitor", lambda p: team(p, "--monitor", "test_score"), "--monitor test_score: expected one of valid_loss, valid_score, last_epoch"),
+    ("an unknown monitor", lambda p: team(p, "--monitor", "test_score"), "--monitor test_score: expected one of valid_loss, valid_score, train_loss, last_epoch"),
     ("an unknown rule for stopping", lambda p: team(p, "--stop", "soon"), "--stop soon: expected one of never, patience, above_mean"),
     ("no patience", lambda p: team(p, "--patience", "0"), "--patience 0: expected a whole number of at least 1"),
     ("a negative number of epochs", lambda p: team(p, "--min-epochs", "-1"), "--min-epochs -1: expected a whole number of at least 0"),

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import unspool as us
 from reference.cases import CASES, build, edge_lists, graphs, signal, sparse_signal
 from unspool.explain import Against, Outputs, explain, find_node
+from unspool.explain.explaining import run_propagation
 
 GRAPHS = graphs()
 
@@ -26,7 +27,7 @@ def test_without_neighbours_means_with_all_edges_cut(name):
     assert torch.allclose(found.change.alone, model(x, cut)[node], atol=1e-8)
     with torch.no_grad():
         z = model.p_pre(x)
-        h = model.propagation(z, graph)
+        h = run_propagation(model.propagation, z, graph, x)
     assert torch.equal(found.change.before, z[node])
     assert torch.equal(found.change.after, h[node])
     if found.change.comparable:
@@ -63,7 +64,7 @@ def test_shares_of_all_nodes_sum_to_the_objective(name, where):
     x = signal(graph.nodes)
     with torch.no_grad():
         z = model.p_pre(x)
-        h = model.propagation(z, graph)
+        h = run_propagation(model.propagation, z, graph, x)
         found = [explain(model, x, graph, node).terms for node in range(graph.nodes)]
         before, after = (float(model.objective.value(at, z, graph)) for at in (z, h))
     assert [t.term for t in found[0]] == [t.formula() for t in model.objective.terms]

@@ -6,6 +6,7 @@ import torch
 import unspool as us
 from reference.cases import CASES, build, converted_models, doubles, edge_lists, graphs, signal
 from unspool.explain import Against, Method, explain
+from unspool.explain.explaining import run_propagation
 
 pytestmark = pytest.mark.long
 
@@ -34,12 +35,13 @@ def parts_of(model, graph, x):
     model.eval()
     with torch.no_grad():
         z = model.p_pre(x)
-        return z, model.propagation(z, graph.with_general_laplacian())
+        return z, run_propagation(model.propagation, z, graph.with_general_laplacian(), x)
 
 
-def score_of(model, graph, z, node, target):
+def score_of(model, graph, z, node, target, x=None):
     with torch.no_grad():
-        return float(model.p_pos(model.propagation(z, graph.with_general_laplacian()))[node, target])
+        h = run_propagation(model.propagation, z, graph.with_general_laplacian(), x)
+        return float(model.p_pos(h)[node, target])
 
 
 @pytest.mark.parametrize(("name", "where"), cases(LINEAR))
@@ -148,7 +150,7 @@ def test_first_order_contributions_are_derivatives(name):
     for j in range(graph.nodes):
         move = torch.zeros_like(z)
         move[j] = step * z[j]
-        up, down = (score_of(model, graph, z + s * move, node, found.score.target) for s in (1, -1))
+        up, down = (score_of(model, graph, z + s * move, node, found.score.target, x) for s in (1, -1))
         assert float(mine[j]) == pytest.approx((up - down) / (2 * step), abs=1e-7)
     assert found.parts.total == pytest.approx(found.score.value, abs=1e-12)
     assert found.parts.remainder == pytest.approx(found.score.value - float(mine.sum()), abs=1e-12)

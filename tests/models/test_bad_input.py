@@ -214,7 +214,7 @@ def test_the_choices_of_the_models():
     assert {(k.__name__, s) for k, s in CHOICES} == {
         ("SGC", "weights"), ("JKNet", "combine"), ("JKNet", "channels"), ("GCNII", "identity"), ("GPRGNN", "start"),
         ("GPRGNN", "masks"), ("APPNP", "masks"), ("UGDGNN", "start"), ("UGDGNN", "masks"), ("UGDGNN", "channels"),
-        ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"), ("TWIRLS", "penalty"),
+        ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"), ("TWIRLS", "penalty"), ("TrustGNN", "penalty"),
     }  # fmt: skip
 
 

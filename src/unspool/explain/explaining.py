@@ -38,6 +38,11 @@ class Scene:
     h: Tensor
     outputs: Tensor
 
+    def propagate(self, z: Tensor, graph: Graph) -> Tensor:
+        """The propagation of some z: of all nodes, or of one that stands alone and so has no edge to compute weights of."""
+        alone = z.shape[-2] != self.x.shape[-2]
+        return run_propagation(self.propagation, z, graph, z if alone else self.x)
+
 
 def explain(
     model: Any,
@@ -136,7 +141,7 @@ def run_parts(model: Any, x: Any, graph: Any) -> Scene:
     graph = graph_for(model, graph)
     p_pre, p_pos = (Densify(), nn.Identity()) if bare else (model.p_pre, model.p_pos)
     z = p_pre(x)
-    h = propagation(z, graph)
+    h = run_propagation(propagation, z, graph, x)
     again = p_pos(h)
     size = float(outputs.abs().max()) + 1.0
     if again.shape != outputs.shape or float((again - outputs).abs().max()) > 1e-3 * size:
@@ -144,6 +149,11 @@ def run_parts(model: Any, x: Any, graph: Any) -> Scene:
             f"{type(model).__name__} computes something else than p_pos(propagation(p_pre(x))), so its parts do not explain it"
         )
     return Scene(p_pre, propagation, p_pos, x, graph, z, h, outputs)
+
+
+def run_propagation(propagation: Any, z: Tensor, graph: Graph, x: Tensor | SparseFeatures) -> Tensor:
+    """The propagation of z; networks that compute coefficients from the features are given them."""
+    return propagation(z, graph, features=x) if getattr(propagation, "needs_features", False) else propagation(z, graph)
 
 
 def _check_weights(model: Any) -> None:
@@ -167,7 +177,7 @@ def split_score(model: Any, scene: Scene, node: int, score: Readout) -> Split:
         split = split_minimiser(scene.z, exact, node, found, head)
         if split is not None:
             return split
-    return split_gradient(scene.z, scene.graph, node, scene.propagation, scene.p_pos, score, head, reason)
+    return split_gradient(scene.z, scene.graph, node, scene.propagate, scene.p_pos, score, head, reason)
 
 
 def _read(model: Any, scene: Scene) -> Hops | Minimiser | Neither:
@@ -184,7 +194,7 @@ def _change(model: Any, scene: Scene, node: int) -> Change:
     alone = graph_for(model, alone)
     before, after = (t[node].detach().to("cpu", torch.float64) for t in (scene.z, scene.h))
     try:
-        outputs = scene.p_pos(scene.propagation(scene.z[node : node + 1], alone))[0]
+        outputs = scene.p_pos(scene.propagate(scene.z[node : node + 1], alone))[0]
     except (ValueError, IncompatibleError):  # a start of its own, weights of single edges: they fit this graph only
         return Change(before, after, None)
     return Change(before, after, outputs.detach().to("cpu", torch.float64))

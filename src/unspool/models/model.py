@@ -29,7 +29,8 @@ RESERVED = frozenset({
     "lr", "weight_decay", "epochs", "monitor", "stop", "patience", "min_epochs", "optimiser", "precision", "lower_level",  # of training
     "lr_schedule", "lr_epochs", "clip",
     "seed", "preset", "count", "draw", "model",  # of studies
-    "valid_share", "normalise_rows", "device", "features", "graph", "directed", "callbacks", "warm_start",  # of estimators
+    "valid_share", "normalise_rows", "device", "features", "graph", "directed", "callbacks", "warm_start", "loss",
+    "class_weight", "class_order",  # of estimators
 })  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from unspool.algorithm.exact import check_minimiser
 from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph
 from unspool.objective import FeatureComputed, Leaf, Objective
-from unspool.unrolling.adjoint import Adjoint, Stored
+from unspool.unrolling.adjoint import Adjoint, Implicit, Stored
 
 
 def seen_by(leaf: Leaf, x: Tensor, features: Any) -> Any:
@@ -64,6 +64,18 @@ def checked_depth(algorithm: Algorithm, depth: Any) -> int:
     if not whole or int(depth) != depth or depth < 1:
         raise InputError("depth", depth, "a whole number of at least 1")
     return int(depth)
+
+
+def check_exact(algorithm: Exact, adjoint: Adjoint | None) -> None:
+    """Refuse steps and adjoints that a jump to the minimiser does not have."""
+    if type(algorithm).update is not Exact.update:
+        raise IncompatibleError(
+            f"{algorithm.name} writes an update of its own, but Exact jumps to the minimiser without steps; inherit from Algorithm"
+        )
+    if adjoint is not None and not isinstance(adjoint, Implicit):
+        raise IncompatibleError(
+            f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()"
+        )
 
 
 def check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Leaf, ...]) -> None:

@@ -41,6 +41,7 @@ from unspool.unrolling.adjoint import (
 )
 from unspool.unrolling.attempt import Attempt, first_values, try_lowering
 from unspool.unrolling.checks import (
+    check_exact,
     check_implicit,
     check_tied,
     checked_depth,
@@ -314,22 +315,13 @@ class Unrolled(nn.Module):
         return lines if reason is None else f"{lines}\n{reason}"
 
     def __repr__(self) -> str:
-        lines = "\n  ".join(self.extra_repr().split("\n"))
-        return f"Unrolled(\n  {lines}\n)"
+        return "Unrolled(\n  " + "\n  ".join(self.extra_repr().split("\n")) + "\n)"
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _chosen_adjoint(self, adjoint: Adjoint | None) -> Adjoint:
         if isinstance(self.algorithm, Exact):
-            if type(self.algorithm).update is not Exact.update:
-                raise IncompatibleError(
-                    f"{self.algorithm.name} writes an update of its own, but Exact jumps to the minimiser without steps; "
-                    "inherit from Algorithm"
-                )
-            if adjoint is not None and not isinstance(adjoint, Implicit):
-                raise IncompatibleError(
-                    f"Exact has no steps to differentiate, so {adjoint} does not fit; use adjoint=Implicit()"
-                )
+            check_exact(self.algorithm, adjoint)
             adjoint = adjoint or Implicit(self.algorithm.tolerance, self.algorithm.limit)
         if isinstance(adjoint, Implicit):
             check_implicit(self.objective, self.algorithm, self.leaves)

@@ -13,7 +13,7 @@ from unspool.errors import UNSHOWN, InputError
 from unspool.settings import choice, integers, log_uniform, uniform
 from unspool.study.search import space as spaces
 from unspool.study.search.space import declared_search, grid
-from unspool.train import DEFAULT, LowerLevel, Monitor, Precision, Preset, Stop, TrainConfig, Trial
+from unspool.train import DEFAULT, LowerLevel, Monitor, Precision, Preset, Rates, Stop, TrainConfig, Trial
 
 GCN, GPRGNN, SGC, UGDGNN = us.models.GCN, us.models.GPRGNN, us.models.SGC, us.models.UGDGNN
 
@@ -179,6 +179,7 @@ def test_words_of_training_change_the_config():
     changes = {
         "lr": 0.3, "epochs": 7, "monitor": Monitor.LAST_EPOCH, "stop": Stop.PATIENCE, "patience": 3, "min_epochs": 2,
         "optimiser": torch.optim.SGD, "precision": Precision.BFLOAT16, "weight_decay": {"first": 0.1}, "lower_level": LowerLevel.EXACT,
+        "lr_schedule": Rates.COSINE, "lr_epochs": 5, "clip": 1.0,
     }  # fmt: skip
     assert set(changes) == set(TrainConfig.schema)
     (trial,) = grid(us.models.APPNP, seed=0, **changes).trials("cora")
