@@ -11,11 +11,13 @@ from torch_geometric.data import Data
 import unspool as us
 from unspool import models, train
 from unspool.estimator import NodeClassifier, NodeRegressor, NodeSplit
-from unspool.train import Ending, Monitor, Rates, Verdict
+from unspool.evaluate import Calibration, Uncalibrated
+from unspool.train import Ending, Monitor, Rates, TaskKind, Verdict
 
 pytestmark = pytest.mark.long
 
 QUICK = {"epochs": 15, "seed": 3}
+PLAIN = Calibration(None, 0, Uncalibrated.FEW_NODES)
 
 
 class Plain(torch.nn.Module):
@@ -220,6 +222,7 @@ def test_any_scorer_chooses_the_epoch(monitor, data, x, two):
         probe = NodeClassifier("GCN", features=x, graph=data.graph)
         probe.classes_, probe.model_, probe.n_features_in_ = np.array(["no", "yes"]), moment.model, 8
         probe.features_, probe.graph_ = data.features, data.graph
+        probe.kind_, probe.calibration_ = TaskKind.CLASSES, PLAIN
         found.append(get_scorer(monitor)(probe, held, labels[held]))
 
     clf = NodeClassifier("GCN", hidden=8, monitor=monitor, callbacks=[look], **QUICK)
@@ -227,6 +230,7 @@ def test_any_scorer_chooses_the_epoch(monitor, data, x, two):
     assert [epoch.valid_score for epoch in clf.run_.history] == pytest.approx(found)
     assert clf.run_.best.valid_score == max(epoch.valid_score for epoch in clf.run_.history)
     clf.set_params(features=x)  # so that it takes ids
+    clf.calibration_ = PLAIN  # while it trains, probabilities are the network's own
     assert get_scorer(monitor)(clf, held, labels[held]) == pytest.approx(max(found))
 
 

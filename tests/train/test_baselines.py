@@ -32,6 +32,12 @@ def toy(kind):
         chance = np.random.default_rng(0)
         numbers = 100.0 + 10 * data.labels.numpy() + chance.normal(0, 1, data.nodes)
         data = datasets.from_tensors(data.edge_index, data.features, targets=torch.as_tensor(numbers))
+    if kind is train.TaskKind.COUNTS:
+        counts = np.random.default_rng(0).poisson(1 + 4 * data.labels.numpy())
+        data = datasets.from_tensors(data.edge_index, data.features, targets=torch.as_tensor(counts).double())
+    if kind is train.TaskKind.MULTILABEL:
+        rows = torch.stack([data.labels, 1 - data.labels], 1).double()
+        data = datasets.from_tensors(data.edge_index, data.features, targets=rows, classes=("a", "b"))
     return train.TrialLoader(data, kind=kind)
 
 

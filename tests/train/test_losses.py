@@ -287,7 +287,8 @@ def test_where_the_validation_score_is_not_defined_the_loss_chooses(data, monito
     model = us.models.MLP(data.features.shape[1], 1, hidden=4)
     run = train.fit(model, task, train.TrainConfig(epochs=12, lr=0.05, monitor=monitor))
     assert all(math.isnan(epoch.valid_score) for epoch in run.history)
-    least = min(run.history, key=lambda epoch: epoch.valid_loss)
+    trained = monitor is train.Monitor.TRAIN_LOSS
+    least = min(run.history, key=lambda epoch: epoch.train_loss if trained else epoch.valid_loss)
     assert run.best == (run.history[-1] if monitor is train.Monitor.LAST_EPOCH else least)
 
 

@@ -96,7 +96,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
     """
 
     # Nothing to route: how probabilities are wanted is said where they are asked for.
-    __metadata_request__predict_proba = {"x": UNUSED, "calibrate": UNUSED}  # noqa: RUF012  as of the other methods
+    __metadata_request__predict_proba = {"x": UNUSED}  # noqa: RUF012  as of the other methods
 
     classes_: Array
     kind_: TaskKind
@@ -120,7 +120,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
 
     def predict(self, x: Any = None, graph: Any = None) -> Array:
         """The most probable class of each row of ``x`` (see :meth:`predict_proba`); of several labels, 1 where it is probable."""
-        found = self.predict_proba(x, graph)
+        found = self.predict_proba(x, graph, calibrate=False)  # a temperature changes no class
         return (found > 0.5).astype(np.int64) if self.kind_ is TaskKind.MULTILABEL else self.classes_[found.argmax(1)]
 
     def score(self, x: Any, y: Any = None, graph: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
