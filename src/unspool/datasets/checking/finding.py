@@ -25,6 +25,7 @@ class Kind(Enum):
     UNKNOWN_ENDS = "edges to nodes without a row"
     RARE_CLASS = "class with too few examples"
     NO_ANSWER = "nothing to predict"
+    BLANK_WORD = "word that is read as no label"
     LEAK = "column that gives the label away"
     TEXT = "column of text"
     BROKEN_NUMBERS = "numbers with other cells among them"
@@ -134,6 +135,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.UNKNOWN_ENDS: lambda f: f"{f.about}: {f.count} of {f.of} edges lead to nodes that have no row{_some(f)}; add these rows, or drop the edges",
     Kind.RARE_CLASS: lambda f: f"{f.count} class{'' if f.count == 1 else 'es'}{_some(f)} with fewer than three examples, too few for train, valid and test; merge it with another, or empty its labels",
     Kind.NO_ANSWER: _answer,
+    Kind.BLANK_WORD: lambda f: f"{f.count} of {f.of} cells of {f.about!r} say {f.examples[0]!r}, which is read as no label; if it is a class, give it another name",
     Kind.LEAK: lambda f: f"column {f.about!r} gives the answer away: its value tells it for all {f.count} nodes; if it is not known before the answer is, leave it out with {_drop(f)}",
     Kind.TEXT: _text,
     Kind.BROKEN_NUMBERS: lambda f: f"column {f.about!r} holds numbers, and {f.count} of {f.of} cells that are not, or are too large{_some(f)}; correct them, or leave it out with {_drop(f)}",
