@@ -346,3 +346,19 @@ def test_every_finding_has_a_sentence_in_plain_english(kind):
     assert len(said) > 15
     assert "\n" not in said
     assert " is no " not in said
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_years_beside_words_are_remarked(layout):
+    """Years vary by some units, and hide words of 0 and 1 all the same; rare words alone are as they should be."""
+    draw = np.random.default_rng(0)
+    words = (draw.random((400, 30)) < 0.02).astype(np.float32)
+    words[0] = 1
+    years = draw.integers(2000, 2020, 400).astype(np.float32)
+    for rows, found in ((np.column_stack([years, words]), ["year"]), (np.column_stack([words[:, 0], words]), [])):
+        x = torch.as_tensor(rows)
+        names = ["year", *(f"word {i}" for i in range(30))]
+        data = datasets.from_tensors(
+            [[0], [1]], x if layout == "dense" else x.to_sparse(), feature_names=names, directed=False
+        )
+        assert [one.about for one in check(data).findings if one.kind is Kind.SCALES] == found

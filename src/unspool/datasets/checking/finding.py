@@ -147,7 +147,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.ONE_WAY: lambda f: f"{f.count} of {f.of} edges are listed in one direction only; they run both ways unless you give directed=True",
     Kind.ISOLATED: lambda f: f"{f.count} of {f.of} nodes have no edge, so only their own features speak for them",
     Kind.NOT_ALIKE: lambda f: f"neighbours share their class no more often than by chance ({100 * f.share:.0f} %); models that smooth may lose to an MLP: try GPRGNN or UGDGNN beside it",
-    Kind.SCALES: lambda f: f"features differ in size: {f.about!r} varies {f.share:.3g} times as much as {f.examples[0]!r}, which makes training slow; bring them to one scale",
+    Kind.SCALES: lambda f: f"features differ in size: {f.about!r} is {f.share:.0f} times as large as {f.examples[0]!r}, so training is slow or learns nothing; bring them to one scale (mean 0, deviation 1), or leave it out",
     Kind.CONSTANT: lambda f: f"column {f.about!r} is {f.examples[0]} everywhere, so nothing can be learnt from it; leave it out with {_drop(f)}",
     Kind.GUESSED_LABEL: lambda f: f"column {f.about!r} is taken for the label, by its name; another is named with {mention('label_column')}",
     Kind.UNUSED: lambda f: f"columns of the edges that are not used: {', '.join(f.examples)}; one of them is the weight with {mention('weight_column')}",
