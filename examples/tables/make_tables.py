@@ -87,8 +87,8 @@ def sensors(folder, count=400):
     shown = [round(float(t), 2) if random.random() > 0.2 else "" for t in warmth]
     write(
         Path(folder, "sensors.csv"),
-        ["sensor", "east", "north", "height", "temperature"],
-        [(f"s{i}", *place[i].round(4), round(float(height[i]), 1), shown[i]) for i in range(count)],
+        ["sensor", "east", "north", "height_km", "temperature"],
+        [(f"s{i}", *place[i].round(4), round(float(height[i]) / 1000, 4), shown[i]) for i in range(count)],
     )
     roads = {tuple(sorted(pair)) for pair in near(random, place, 5)}
     write(

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import make_tables
 
-CUSTOMERS = "--edges calls.csv --features customers.csv --id-column customer --label-column status --one-hot plan --one-hot region --weight-column calls"
-PAPERS = "--edges citations.csv --features papers.csv --id-column paper --label-column topic --drop-column title"
+CUSTOMERS = "--edges calls.csv --edge-columns caller,callee --features customers.csv --id-column customer --label-column status --one-hot plan --one-hot region --weight-column calls"
+PAPERS = "--edges citations.csv --features papers.csv --id-column paper --label-column topic --drop-column title --drop-column year"
 SENSORS = (
     "--edges roads.csv --features sensors.csv --id-column sensor --target-column temperature --weight-column closeness"
 )
 
 WALKS = {
     "customers who may leave": [
-        "data check --edges calls.csv --features customers.csv --id-column customer --label-column status",
+        "data check --edges calls.csv --edge-columns caller,callee --features customers.csv --id-column customer --label-column status",
         f"train APPNP {CUSTOMERS} --class-weight balanced --name 'phone customers' --seeds 3 --out churn",
         "predict churn --only unlabelled --out who_may_leave.csv",
         "explain churn/seed0 --node C00003 --out why.png",
@@ -41,7 +41,7 @@ WALKS = {
         "predict sensors --only unlabelled --out temperatures.csv",
         "explain sensors/seed0 --node s0 --out why_warm.png",
         "export sensors/seed0 --format numpy --out sensors_model.py",
-        "denoise --edges roads.csv --signal sensors.csv --id-column sensor --signal-column temperature --problem robust --fill --out filled.csv",
+        "denoise --edges roads.csv --features sensors.csv --id-column sensor --feature-column temperature --problem robust --fill --out filled.csv",
     ],
 }
 

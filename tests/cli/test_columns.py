@@ -1,4 +1,4 @@
-"""--drop-column, --one-hot, --weight-column and --name through every door: the card keeps them, and new files are read alike."""
+"""--drop-column, --one-hot, --edge-columns, --weight-column and --name through every door: the card keeps them, and new files are read alike."""
 
 import pytest
 import torch
@@ -140,3 +140,24 @@ def test_a_large_mean_is_said_by_denoise(folder, tmp_path):
     ]
     assert "bends the mean" in ask("denoise", *named, "--normalise", "symmetric")
     assert "bends the mean" not in ask("denoise", *named)
+
+
+def test_edges_with_other_names_of_columns(folder, trained, tmp_path):
+    lines = (folder / "friends.csv").read_text().splitlines()
+    other = tmp_path / "calls.csv"
+    other.write_text(
+        "\n".join(
+            [
+                "since,caller,calls,callee",
+                *(f"{d},{a},{c},{b}" for a, b, c, d in (line.split(",") for line in lines[1:])),
+            ]
+        )
+    )
+    people = ["--features", folder / "people.csv"]
+    train(tmp_path / "out", "--edges", other, *people, *TYPED, "--edge-columns", "caller, callee")
+    told = card(tmp_path / "out")
+    assert told["data"]["hash"] == card(trained)["data"]["hash"]
+    assert told["data"]["source"]["edge_columns"] == ["caller", "callee"]
+    assert told["metrics"]["test_score"] == card(trained)["metrics"]["test_score"]
+    ask("predict", tmp_path / "out", "--edges", other, *people, "--out", tmp_path / "p.csv")  # the model remembers them
+    assert "--edge-columns" in refuse("train", "--edges", other, *people, *TYPED)

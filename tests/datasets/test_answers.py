@@ -41,6 +41,14 @@ def test_several_labels_are_read_cell_by_cell(read):
     assert "1 nodes without a label" in repr(data)
 
 
+def test_nodes_without_all_numbers_are_counted(read):
+    rows = [f"{row},{'' if i in (1, 2) else i},{'' if i == 2 else i}" for i, row in enumerate(ROWS)]
+    data = read(f"{HEAD},p,q", rows, target_columns=["p", "q"])
+    assert data.strata.tolist() == [0, -1, -1, 0, 0, 0, 0, 0]
+    assert "2 nodes without all of the numbers to predict" in repr(data)
+    assert "1 nodes without the number to predict" in repr(read(f"{HEAD},p,q", rows, target_columns=["q"]))
+
+
 def test_weights_are_read_beside_the_labels(read):
     data = read(target_columns=["visits"], sample_weight_column="counted")
     np.testing.assert_array_equal(data.sample_weight.numpy(), [1, 2, 0.5, 0, np.nan, 1, 3, 1])

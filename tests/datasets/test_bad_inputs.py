@@ -56,7 +56,7 @@ CASES = [
     ("the edge file holds only a header", lambda p: files(p, e="source,target\n"), "{}/e.csv holds a header and no rows; is it complete?"),
     ("an unknown ending", lambda p: files(p, ending="xlsx"), "{}/e.xlsx: edges ending in '.xlsx' are not supported; use .csv, .tsv, .txt, .parquet, .npz, .npy, .graphml or .pt"),
     ("one column of edges", lambda p: files(p, e="0;1\n1;2\n"), "{}/e.csv has 1 column, not 2 or 3 (source, target, weight); is the separator right?"),
-    ("four columns of edges without names", lambda p: files(p, e="0,1,2,3\n"), "{}/e.csv has 4 columns, not 2 or 3 (source, target, weight); add a header with source and target"),
+    ("four columns of edges without names", lambda p: files(p, e="0,1,2,3\n"), "{}/e.csv has 4 columns, not 2 or 3 (source, target, weight); if the first line is a header, name two of its columns: edge_columns=..."),
     ("a header with unknown names", lambda p: files(p, e="a,b,since\n0,1,1999\n"), "e.csv, line 1: the third column is 'since', which is not a weight; if this line is a header, name its columns: edge_columns=..."),
     ("a header with two unknown names", lambda p: files(p, e="person,friend\n0,1\n1,2\n", x=None, y=None), "e.csv, line 1: 'person', 'friend' looks like a header; name its columns: edge_columns=..."),
     ("a header among names", lambda p: files(p, e="person,friend\na,b\n"), "e.csv, line 1: node 'person' is not among the 6 nodes of x.csv; add it there, or drop the line; if the line is a header, name its columns: edge_columns=..."),

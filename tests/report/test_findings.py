@@ -95,6 +95,20 @@ def test_unbalanced_classes_are_remarked(tmp_path):
     assert unbalanced(read(job(tmp_path / "even", share=0.5))) is None
 
 
+def test_weighted_classes_are_not_weighted_again_and_their_probabilities_are_not_risks(tmp_path):
+    place = job(tmp_path, ours=0.8, constant=0.8, share=0.8)
+    for seed in ("seed0", "seed1"):
+        edit(place / seed, lambda card: card["task"].update(class_weight="balanced"))
+    found = read(place)
+    assert not any("--class-weight" in step.text for step in next_steps(found))
+    assert by_topic(found)[Topic.CALIBRATION].tone is Tone.WORSE
+
+
+def test_the_features_alone_are_not_advised_where_the_graph_alone_is_best(tmp_path):
+    steps = next_steps(read(job(tmp_path, ours=0.7, features=0.7, graph=0.9)))
+    assert not any("MLP" in step.text for step in steps)
+
+
 def test_calibration_says_which_way_or_why_not(tmp_path):
     sure = by_topic(read(job(tmp_path / "a", temperature=1.5)))[Topic.CALIBRATION]
     assert "too sure" in sure.text

@@ -48,7 +48,7 @@ _KINDS: dict[str, tuple[_Test, str]] = {
     "data.source": _RECORDS, **{f"data.source.{name}": _TEXT for name in DataOptions.__dataclass_fields__},
     **{
         f"data.source.{name}": _LIST
-        for name in ("target_columns", "feature_columns", "drop_columns", "one_hot", "label_columns", "class_order", "class_weight")
+        for name in ("target_columns", "feature_columns", "drop_columns", "one_hot", "label_columns", "class_order", "class_weight", "edge_columns")
     },
     "data.categories": (lambda value: _is_record(value) and all(_is_text(name) and _TEXTS(held) for name, held in value.items()), "lists of texts by column"),
     "data.source.directed": (lambda value: isinstance(value, bool), "true or false"),

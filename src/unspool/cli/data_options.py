@@ -18,7 +18,7 @@ from unspool.text import plain_number
 #: What is said of files of the user's own, and of nothing else.
 OF_FILES = (
     "features", "labels", "id_column", "label_column", "target_columns", "feature_columns", "drop_columns", "one_hot", "weight_column",
-    "split_column", "directed", "header", "name", "label_columns", "class_order", "sample_weight_column",
+    "split_column", "directed", "header", "name", "label_columns", "class_order", "sample_weight_column", "edge_columns",
 )  # fmt: skip
 
 
@@ -48,6 +48,7 @@ class DataOptions:
     class_order: tuple[str, ...] = ()
     sample_weight_column: str | None = None
     class_weight: tuple[str, ...] = ()
+    edge_columns: tuple[str, ...] = ()
 
     @staticmethod
     def taken_from(options: dict[str, Any]) -> DataOptions:
@@ -55,8 +56,9 @@ class DataOptions:
         found = {name: options.pop(name) for name in DataOptions.__dataclass_fields__ if name in options}
         if len(labels := found.pop("label_columns", ())) == 1:
             found["label_column"], labels = labels[0], ()
-        if (order := found.pop("class_order", None)) is not None:
-            found["class_order"] = tuple(name.strip() for name in order.split(","))
+        for listed in ("class_order", "edge_columns"):
+            if (text := found.pop(listed, None)) is not None:
+                found[listed] = tuple(name.strip() for name in text.split(","))
         return DataOptions(**found, label_columns=labels)
 
     @property
@@ -120,6 +122,7 @@ class DataOptions:
             "one_hot": {**dict.fromkeys(self.one_hot), **known}, "sample_weight_column": self.sample_weight_column,
             "label_columns": list(self.label_columns) if self.label_columns else None,
             "class_order": list(self.class_order) if self.class_order else None,
+            "edge_columns": list(self.edge_columns) if self.edge_columns else None,
         }  # fmt: skip
 
     def words(self) -> list[str]:
@@ -137,7 +140,7 @@ class DataOptions:
                 found.append(flags[name][0] if value else flags[name][1])
             elif name == "download":
                 found += ["--download"] if value else []
-            elif name == "class_order":
+            elif name in ("class_order", "edge_columns"):
                 found += [option(name), ",".join(value)] if value else []
             else:
                 many = value if isinstance(value, tuple) else () if value is None else (value,)

@@ -157,5 +157,5 @@ def _say(options: DenoiseOptions, graph: Graph, x: torch.Tensor, found: Denoised
     echo(f"{graph}\nminimises  {found.objective}   (α chosen {names[type(_rule(options, gaps > 0))]}{noise})")
     filled = f", {gaps} missing values filled in" if gaps else ""
     echo(
-        f"{facts['signals']} signals on {graph.nodes} nodes moved by {moved:.4g} (root mean square){filled}\nwritten: {options.out}"
+        f"{facts['signals']} signal{'' if facts['signals'] == 1 else 's'} on {graph.nodes} nodes moved by {moved:.4g} (root mean square){filled}\nwritten: {options.out}"
     )

@@ -16,7 +16,7 @@ _MEMORY = re.compile("can't allocate memory|out of memory|not enough memory")
 #: Arguments whose options have other names.
 _OPTIONS = {
     "header": "--header or --no-header", "directed": "--directed or --undirected", "normalise_rows": "--normalise-rows or --raw-rows",
-    "root": "--data", "sample_weight": "--sample-weight-column", "path": "--out", "edge_columns": "source, target and weight",
+    "root": "--data", "sample_weight": "--sample-weight-column", "path": "--out", "edge_columns": "--edge-columns",
 }  # fmt: skip
 #: Choices that sentences of models and of training name in Python's terms, by the settings that take them.
 _CHOICES = {

@@ -92,6 +92,8 @@ def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
         source = replace(source, directed=trained.get("directed"))
     if source.header is None:
         source = replace(source, header=trained.get("header"))
+    if not source.edge_columns:
+        source = replace(source, edge_columns=tuple(trained.get("edge_columns") or ()))
     if source.weight_column is None:
         source = replace(source, weight_column=trained.get("weight_column"))
     if source.edges is not None and source.edges.suffix.lower() == ".pt" and not source.drop_columns:

@@ -309,9 +309,12 @@ class Dataset:
         if self.split is not None:
             sizes = ", ".join(f"{getattr(self.split, part).numel()} {part}" for part in PARTS)
             lines.append(f"split {self.split.name}: {sizes} ({self.split.hash[:8]})")
-        unlabelled = int((self.strata < 0).sum()) if self.multilabel else int((self.labels < 0).sum())
+        unlabelled = int((self.labels < 0).sum()) if self.targets is None else int((self.strata < 0).sum())
         if unlabelled and self.classes:
             lines.append(f"{unlabelled} nodes without a label")
+        elif unlabelled and self.targets is not None:
+            what = "the number" if self.targets.shape[1] == 1 else "all of the numbers"
+            lines.append(f"{unlabelled} nodes without {what} to predict, which are not trained on")
         return "\n  ".join([*lines, *self.notes])
 
 

@@ -127,10 +127,10 @@ def _usual_columns(table: Table) -> tuple[int, int, int | None]:
         return found[0], found[1], found[2]
     width = len(table.columns)
     if width not in (2, 3):
-        hint = "is the separator right?" if width == 1 else "add a header with source and target"
-        raise ValueError(
-            f"{table.path} has {width} column{'s' if width > 1 else ''}, not 2 or 3 (source, target, weight); {hint}"
-        )
+        raise DataError(
+            "", f"{table.path} has {width} column{'s' if width > 1 else ''}, not 2 or 3 (source, target, weight)",
+            "is the separator right?" if width == 1 else f"if the first line is a header, name two of its columns: {mention('edge_columns')}",
+        )  # fmt: skip
     first = tuple(table.first())
     if width == 3 and not is_number(first[2]):
         raise DataError(

@@ -140,8 +140,18 @@ def as_text(value: Any, where: str = "the label") -> str:
 
 def blank_notes(texts: Sequence[str]) -> tuple[str, ...]:
     """A remark where words were read as the absence of a label: somebody may have meant a class."""
+    return tuple(f"{count} × {word!r} read as no label" for word, count in blank_words(texts).items())
+
+
+def blank_words(texts: Sequence[str]) -> dict[str, int]:
+    """Words that were read as the absence of a label, and how often each occurs.
+
+    Example:
+        >>> blank_words(["none", "", "mild", "none", "NA"])
+        {'NA': 1, 'none': 2}
+    """
     words = [text.strip() for text in texts if text.strip().lower() in BLANK - {"", "-1", "-1.0", "nan"}]
-    return tuple(f"{words.count(word)} × {word!r} read as no label" for word in sorted(set(words)))
+    return {word: words.count(word) for word in sorted(set(words))}
 
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

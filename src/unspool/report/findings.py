@@ -118,11 +118,12 @@ def next_steps(found: Evidence) -> list[Finding]:
     graph, features = compare(found, Baseline.FEATURES), compare(found, Baseline.GRAPH)
     constant = compare(found, Baseline.CONSTANT)
     model = str(found.job.first.card.get("model", ""))
-    if unbalanced(found) and constant is not None and constant.tone is not Tone.BETTER:
+    if unbalanced(found) and not _weighted(found) and constant is not None and constant.tone is not Tone.BETTER:
         steps.append(
             "Let rare classes count as much as common ones (--class-weight balanced), and judge by balanced accuracy or AUC."
         )
-    if graph is not None and graph.tone is not Tone.BETTER and model != "MLP":
+    graph_alone = graph is not None and features is not None and features.theirs > max(graph.theirs, features.ours)
+    if graph is not None and graph.tone is not Tone.BETTER and model != "MLP" and not graph_alone:
         other = (
             ""
             if model == "GPRGNN"
@@ -133,7 +134,7 @@ def next_steps(found: Evidence) -> list[Finding]:
         )
     if features is not None and features.tone is not Tone.BETTER:
         steps.append(
-            "Look at the features: leave out columns that say nothing, or scale their rows (--normalise-rows)."
+            "Look at the features: leave out columns that say nothing, and bring the others to one scale (mean 0, deviation 1; for counts of words --normalise-rows)."
         )
     steps += [step for step in (_longer(found), _more_nodes(found), _more_seeds(found)) if step is not None]
     if not steps:
@@ -236,9 +237,17 @@ def _taken_for(found: Evidence, k: int) -> str | None:
     return found.names[total.index(max(total))] if max(total) else None
 
 
+def _weighted(found: Evidence) -> bool:
+    return bool((found.job.first.card.get("task") or {}).get("class_weight"))
+
+
 def _calibration(found: Evidence) -> Finding | None:
     if not found.calibrations:
         return None
+    if _weighted(found):
+        # Trap: a temperature cannot shift probabilities, and the error of the most probable class hides that they lie off.
+        words = "Classes were weighted in training, so its probabilities are not those of the real shares of the classes: rank nodes by them, and do not read them as risks."
+        return Finding(Topic.CALIBRATION, words, Tone.WORSE)
     if not found.temperatures:
         first = found.calibrations[0]
         why = "" if first.reason is None else f": {first.reason.value}"

@@ -63,7 +63,7 @@ def draw(p, *words):
 
 
 TAKES = "expected a setting of GCN, which takes hidden, depth, dropout, bias, batch_norm; did you mean depth?"
-COLUMNS = "model, data, hidden, depth, dropout, bias, batch_norm, lr, epochs, monitor, stop, patience, min_epochs, optimiser, precision, lower_level, weight_decay, seed, normalise_rows, preset"
+COLUMNS = "model, data, hidden, depth, dropout, bias, batch_norm, lr, epochs, monitor, stop, patience, min_epochs, optimiser, precision, lower_level, lr_schedule, lr_epochs, clip, weight_decay, seed, normalise_rows, preset"
 
 OLDER = f"{{}}/older.db has format 1 and this version reads format 3, where trials have other keys; run the study again in another file, or read it with the unspool that wrote it ({__version__})"
 BENT = "trial 2 in {}/bent.db is damaged; restore a copy, or move it away to start again"
@@ -81,7 +81,7 @@ STUDIES = [
     ("a negative rate", lambda p: go(p, "--lr", "-1"), "--lr -1: expected a finite number above 0"),
     ("a setting said twice", lambda p: go(p, "--lr", "0.1", "--setting", "lr=0.2"), "--setting lr=0.2: lr is given twice; give all its values in one list, --lr V1,V2,..."),
     ("seeds as a setting", lambda p: go(p, "--setting", "seed=1,2"), "--setting seed=1,2: seed is set with --seeds and --first-seed"),
-    ("an unknown choice", lambda p: go(p, "--setting", "monitor=best"), "--monitor best: expected one of valid_loss, valid_score, last_epoch"),
+    ("an unknown choice", lambda p: go(p, "--setting", "monitor=best"), "--monitor best: expected one of valid_loss, valid_score, train_loss, last_epoch"),
     ("an unknown rule for stopping", lambda p: go(p, "--stop", "soon,never"), "--stop soon: expected one of never, patience, above_mean"),
     ("a decay of a group that is not there", lambda p: go(p, "--weight-decay", "first=0.1,last=0.1"), "--weight-decay last=0.1: expected names of groups of parameters, which are first, convolution"),
     ("an exact solution where there is none", lambda p: [*go(p, "--lower-level", "unrolled,exact"), "APPNP"], "GCN() cannot be built: GCN cannot be solved exactly: its layers do not share one problem with a minimiser; take APPNP or PPNP, or keep the unrolled steps"),

@@ -192,6 +192,28 @@ def test_everything_is_found_at_once(tmp_path):
     assert found.data.graph.isolated == NODES - 4
 
 
+def test_words_that_are_read_as_no_label_are_counted(tmp_path):
+    """A class that is called none would otherwise vanish without a word."""
+    files = tables(tmp_path, more={"illness": ["none" if i % 3 else "flu" for i in range(NODES)]}, drop=("label",))
+    found = check_files(*files, label_column="illness")
+    (one,) = [f for f in found.findings if f.kind is Kind.BLANK_WORD]
+    assert (one.about, one.count, one.of, one.examples) == ("illness", 40, NODES, ("none",))
+
+
+def test_a_header_that_was_read_as_an_edge_and_ids_that_were_not_named(tmp_path):
+    edges, people = tables(tmp_path)
+    people.write_text(people.read_text().replace("id,", "person,", 1))
+    (one,) = [f for f in check_files(edges, people, label_column="label").findings if f.kind is Kind.UNKNOWN_ENDS]
+    assert (one.count, one.of) == (2 * NODES, 2 * NODES)
+    assert "id_column=person" in str(one)
+    edges.write_text(edges.read_text().replace("source,target", "caller,callee", 1))
+    found = check_files(edges, people, label_column="label", id_column="person")
+    (one,) = [f for f in found.findings if f.kind is Kind.UNKNOWN_ENDS]
+    assert (one.count, one.examples) == (1, ("caller", "callee"))
+    assert "edge_columns" in str(one)
+    assert check_files(edges, people, label_column="label", id_column="person", edge_columns=["caller", "callee"]).ready
+
+
 def test_repeated_ids(tmp_path):
     edges, people = tables(tmp_path)
     text = people.read_text()
@@ -324,3 +346,19 @@ def test_every_finding_has_a_sentence_in_plain_english(kind):
     assert len(said) > 15
     assert "\n" not in said
     assert " is no " not in said
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_years_beside_words_are_remarked(layout):
+    """Years vary by some units, and hide words of 0 and 1 all the same; rare words alone are as they should be."""
+    draw = np.random.default_rng(0)
+    words = (draw.random((400, 30)) < 0.02).astype(np.float32)
+    words[0] = 1
+    years = draw.integers(2000, 2020, 400).astype(np.float32)
+    for rows, found in ((np.column_stack([years, words]), ["year"]), (np.column_stack([words[:, 0], words]), [])):
+        x = torch.as_tensor(rows)
+        names = ["year", *(f"word {i}" for i in range(30))]
+        data = datasets.from_tensors(
+            [[0], [1]], x if layout == "dense" else x.to_sparse(), feature_names=names, directed=False
+        )
+        assert [one.about for one in check(data).findings if one.kind is Kind.SCALES] == found

@@ -32,6 +32,10 @@ _DATA = (
     click.option("--feature-column", "feature_columns", multiple=True, help="A column to use; all others when omitted."),
     click.option("--drop-column", "drop_columns", multiple=True, help="A column to leave out; may be repeated."),
     click.option("--one-hot", multiple=True, metavar="COLUMN", help="A column of categories, which becomes one column for each; may be repeated."),
+    click.option(
+        "--edge-columns", metavar="SOURCE,TARGET",
+        help="The two columns of --edges with the nodes that an edge joins, if they are not called source and target.",
+    ),
     click.option("--weight-column", help="The column with the weights of the edges, if it is not called weight; for .pt its number in edge_attr."),
     click.option(
         "--directed/--undirected", default=None,

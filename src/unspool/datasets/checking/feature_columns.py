@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from torch import Tensor
 
 from unspool.datasets.checking.finding import Finding, Kind
 from unspool.datasets.features import to_numpy
@@ -48,7 +49,7 @@ def column_findings(data: Dataset) -> list[Finding]:
             found.setdefault(
                 (finding.kind, about), Finding(finding.kind, about, finding.count, finding.of, 0.0, finding.examples)
             )
-    return [*found.values(), *_scales(data)]
+    return [*found.values(), *scale_findings(data)]
 
 
 def determines(values: Array, classes: Array) -> bool:
@@ -128,15 +129,30 @@ def _columns(features: Any) -> Iterator[Array]:
         yield dense
 
 
-def _scales(data: Dataset) -> list[Finding]:
-    """A remark where the spreads of features are far apart."""
-    x, names = to_numpy(data.features), data.feature_names
-    if names is None or not isinstance(x, np.ndarray):
+def scale_findings(data: Dataset) -> list[Finding]:
+    """A remark where features are far apart in size: in how much they vary, or in how large they are where they are not zero.
+
+    Years vary little, and are a thousand times as large as words of 0 and 1: nothing is learnt from the words beside them.
+
+    Example:
+        >>> from unspool import datasets
+        >>> rows = [[2001.0, 0.0], [2003.0, 1.0], [2002.0, 1.0]]
+        >>> data = datasets.from_tensors([[0], [1]], rows, feature_names=["year", "word"], directed=False)
+        >>> [(found.about, found.examples, round(found.share)) for found in scale_findings(data)]
+        [('year', ('word',), 2002)]
+    """
+    names = data.feature_names
+    if names is None or data.features.shape[0] == 0:
         return []
-    spread = x.astype(np.float64).std(axis=0)
+    columns = list(_columns(to_numpy(data.features)))
+    spread = np.array([column.std() for column in columns])
+    size = np.array([np.sqrt(np.square(column).sum() / max(np.count_nonzero(column), 1)) for column in columns])
     moving = np.flatnonzero(spread > 0)
     if moving.size < 2:
         return []
-    wide, thin = moving[spread[moving].argmax()], moving[spread[moving].argmin()]
-    ratio = float(spread[wide] / spread[thin])
+    # Trap: rare words of 0 and 1 vary little and are what they should be, so the spread is for tables that are dense.
+    measures = (spread, size) if isinstance(data.features, Tensor) else (size,)
+    ratio, wide, thin = max(
+        (float(m[moving].max() / m[moving].min()), int(moving[m[moving].argmax()]), int(moving[m[moving].argmin()])) for m in measures
+    )  # fmt: skip
     return [Finding(Kind.SCALES, names[wide], share=ratio, examples=(names[thin],))] if ratio > 100 else []

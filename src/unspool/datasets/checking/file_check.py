@@ -25,13 +25,14 @@ from unspool.datasets.dataset import Dataset
 from unspool.datasets.edge_files import EdgeFile, read_edges
 from unspool.datasets.files import check_dropped, find_labels, from_files, join, node_names
 from unspool.datasets.headings import LABELS, headed, id_place
+from unspool.datasets.labels import blank_words
 from unspool.datasets.node_files import Columns, find_targets, read_features
 from unspool.datasets.one_hot import wanted
 from unspool.datasets.own import Splitting
 from unspool.datasets.places import Place
 from unspool.datasets.split import Split
 from unspool.datasets.tables import PARQUET, TEXT, Table, suffix
-from unspool.errors import Worded
+from unspool.errors import DataError, Worded, mention
 from unspool.graph import EdgeDirectionWarning
 
 #: What reading a file may raise.
@@ -240,9 +241,12 @@ def _columns(look: _Look, table: Table, features: bool, answers: bool) -> None:
             look.findings.append(
                 Finding(Kind.REPEATED_IDS, table.path.name, count, table.rows, examples=tuple(twice)[:4])
             )
+    label = look.columns.label
+    if label is not None and label in (table.header or ()):
+        words = blank_words(table.texts(table.find(label)))
+        look.findings += [Finding(Kind.BLANK_WORD, label, n, table.rows, examples=(word,)) for word, n in words.items()]
     if not features:
         return
-    label = look.columns.label
     known = table.texts(table.find(label)) if answers and label is not None and label in (table.header or ()) else None
     found = [finding for one in facts if (finding := feature_findings(one, table, known)) is not None]
     look.findings += found
@@ -274,8 +278,7 @@ def _joined(
         kept = [i for i, pair in enumerate(ends) if known.issuperset(pair)]
         if len(kept) < len(ends):
             strange = tuple(dict.fromkeys(node for pair in ends for node in pair if node not in known))
-            many = len(ends) - len(kept)
-            look.findings.append(Finding(Kind.UNKNOWN_ENDS, edges.name, many, len(ends), examples=strange[:4]))
+            look.findings.append(_strangers(look, held, strange, len(ends) - len(kept)))
             held = replace(
                 held, sources=[held.sources[i] for i in kept], targets=[held.targets[i] for i in kept],
                 weights=None if held.weights is None else held.weights[kept],
@@ -285,6 +288,21 @@ def _joined(
     except _PROBLEMS as problem:
         look.problem(problem)
         return None
+
+
+def _strangers(look: _Look, held: EdgeFile, strange: tuple[str, ...], many: int) -> Finding:
+    """Edges to nodes without a row; a header that was read as an edge and an id column that was not named are told from it."""
+    found = Finding(Kind.UNKNOWN_ENDS, held.file, many, len(held.sources), examples=strange[:4])
+    first = (held.sources[0], held.targets[0])
+    others = {*held.sources[1:], *held.targets[1:]}
+    if held.bare and others.isdisjoint(first) and set(first) <= set(strange):
+        text = f"{first[0]!r}, {first[1]!r} are not nodes, and look like a header"
+        return replace(found, said=DataError(held.where(0), text, f"name its columns: {mention('edge_columns')}"))
+    names = [one.name for one in look.facts if one.kind is ColumnKind.TEXT and set(one.examples) & set(strange)]
+    if len(names) == 1 and look.columns.id is None:
+        hint = f"column {names[0]!r} holds such names: {mention('id_column', names[0])}"
+        return replace(found, said=DataError("", str(found).partition(";")[0], hint))
+    return found
 
 
 def _drawn(data: Dataset) -> Split | None:

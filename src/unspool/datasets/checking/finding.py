@@ -25,6 +25,7 @@ class Kind(Enum):
     UNKNOWN_ENDS = "edges to nodes without a row"
     RARE_CLASS = "class with too few examples"
     NO_ANSWER = "nothing to predict"
+    BLANK_WORD = "word that is read as no label"
     LEAK = "column that gives the label away"
     TEXT = "column of text"
     BROKEN_NUMBERS = "numbers with other cells among them"
@@ -134,6 +135,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.UNKNOWN_ENDS: lambda f: f"{f.about}: {f.count} of {f.of} edges lead to nodes that have no row{_some(f)}; add these rows, or drop the edges",
     Kind.RARE_CLASS: lambda f: f"{f.count} class{'' if f.count == 1 else 'es'}{_some(f)} with fewer than three examples, too few for train, valid and test; merge it with another, or empty its labels",
     Kind.NO_ANSWER: _answer,
+    Kind.BLANK_WORD: lambda f: f"{f.count} of {f.of} cells of {f.about!r} say {f.examples[0]!r}, which is read as no label; if it is a class, give it another name",
     Kind.LEAK: lambda f: f"column {f.about!r} gives the answer away: its value tells it for all {f.count} nodes; if it is not known before the answer is, leave it out with {_drop(f)}",
     Kind.TEXT: _text,
     Kind.BROKEN_NUMBERS: lambda f: f"column {f.about!r} holds numbers, and {f.count} of {f.of} cells that are not, or are too large{_some(f)}; correct them, or leave it out with {_drop(f)}",
@@ -145,7 +147,7 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.ONE_WAY: lambda f: f"{f.count} of {f.of} edges are listed in one direction only; they run both ways unless you give directed=True",
     Kind.ISOLATED: lambda f: f"{f.count} of {f.of} nodes have no edge, so only their own features speak for them",
     Kind.NOT_ALIKE: lambda f: f"neighbours share their class no more often than by chance ({100 * f.share:.0f} %); models that smooth may lose to an MLP: try GPRGNN or UGDGNN beside it",
-    Kind.SCALES: lambda f: f"features differ in size: {f.about!r} varies {f.share:.3g} times as much as {f.examples[0]!r}, which makes training slow; bring them to one scale",
+    Kind.SCALES: lambda f: f"features differ in size: {f.about!r} is {f.share:.0f} times as large as {f.examples[0]!r}, so training is slow or learns nothing; bring them to one scale (mean 0, deviation 1), or leave it out",
     Kind.CONSTANT: lambda f: f"column {f.about!r} is {f.examples[0]} everywhere, so nothing can be learnt from it; leave it out with {_drop(f)}",
     Kind.GUESSED_LABEL: lambda f: f"column {f.about!r} is taken for the label, by its name; another is named with {mention('label_column')}",
     Kind.UNUSED: lambda f: f"columns of the edges that are not used: {', '.join(f.examples)}; one of them is the weight with {mention('weight_column')}",
