@@ -1,5 +1,6 @@
 """--drop-column, --one-hot, --edge-columns, --weight-column and --name through every door: the card keeps them, and new files are read alike."""
 
+import networkx
 import pytest
 import torch
 
@@ -86,6 +87,37 @@ def test_new_files_are_read_with_the_categories_of_training(folder, trained, tmp
     ask("predict", trained / "seed0", *files(folder), "--out", tmp_path / "again.csv")
     assert (tmp_path / "same.csv").read_text() == (tmp_path / "again.csv").read_text()
     ask("explain", trained / "seed0", "--node", "p3", *files(folder))
+
+
+def named(*columns):
+    return [word for column in columns for word in ("--feature-column", column)]
+
+
+def test_columns_are_taken_in_the_order_of_training(folder, trained, tmp_path):
+    """However they are listed: the weights of the first layer know them by their place."""
+    ask("predict", trained / "seed0", "--out", tmp_path / "a.csv")
+    other = named("part", "size", "c", "a", "b")
+    ask("predict", trained / "seed0", *files(folder), *other, "--out", tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    moved = named("b", "price", "c", "size", "part")
+    said = refuse("predict", trained / "seed0", *files(folder), *moved, "--out", tmp_path / "c.csv")
+    assert "--feature-column b" in said
+    (folder / "called.csv").write_text((folder / "people.csv").read_text().replace(",a,", ",age,", 1))
+    renamed = [*files(folder, "called.csv"), *named("age", "b", "c", "size", "part")]
+    ask("predict", trained / "seed0", *renamed, "--out", tmp_path / "c.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "c.csv").read_text()
+
+
+def test_attributes_of_graphml_are_found_by_name(tmp_path):
+    graph = networkx.cycle_graph(12)
+    for node in graph:
+        graph.nodes[node].update(a=float(node), b=float(node % 3), team="xy"[node % 2])
+    networkx.write_graphml(graph, tmp_path / "g.graphml")
+    source = ["--edges", tmp_path / "g.graphml"]
+    train(tmp_path / "out", *source, *named("b", "a"), "--label-column", "team")
+    ask("predict", tmp_path / "out", "--out", tmp_path / "a.csv")
+    ask("predict", tmp_path / "out", *source, "--out", tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
 
 
 def test_an_unknown_category_is_refused(folder, trained, tmp_path):

@@ -148,7 +148,7 @@ def test_a_trained_folder_may_lie_anywhere(made, tmp_path):
         (["predict", "{place}/teams", "--nodes", "n7,n7"], "--nodes n7,n7: expected every node once"),
         (["predict", "{place}/teams", "--nodes", "n7,"], "expected ids of nodes with commas between"),
         (["predict", "{place}/teams", "--nodes", "n99"], "no node is called 'n99'"),
-        (["predict", "{place}/teams", "--nodes", "n7", "--only", "test"], "--only test: expected all"),
+        (["predict", "{place}/teams", "--nodes", "n7", "--only", "test"], "--only test: expected nothing"),
     ],
 )
 def test_bad_input(words, said, made, monkeypatch, tmp_path):

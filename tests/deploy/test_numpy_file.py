@@ -1,5 +1,6 @@
 """Networks in one file of NumPy: equal to the network, run where neither torch nor this package is."""
 
+import csv
 import json
 import runpy
 import subprocess
@@ -82,6 +83,18 @@ def test_from_the_shell(data, tmp_path):
         )
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
+
+
+def test_names_of_classes_with_commas_stay_in_their_columns(data, tmp_path):
+    names = ("a, b", 'say "c"', "d")
+    model = trained_like(models.SGC, data)
+    file = export_numpy(model, data.graph, tmp_path / "model.py", answer=Answer(Meaning.CLASSES, names))
+    np.save(tmp_path / "x.npy", data.features.numpy())
+    subprocess.run([sys.executable, str(file), "x.npy", "y.csv"], cwd=tmp_path, check=True)
+    with (tmp_path / "y.csv").open(newline="") as held:
+        rows = list(csv.reader(held))
+    assert rows[0] == [f"p_{name}" for name in names]
+    assert {len(row) for row in rows} == {3}
 
 
 def test_other_graphs(data, tmp_path):

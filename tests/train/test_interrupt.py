@@ -3,7 +3,9 @@
 import os
 import signal
 
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 import unspool as us
@@ -120,3 +122,17 @@ def test_seconds_of_all_pieces_count(data, tmp_path):
 
     first = train.train_trial(trial, data, watch=watch, snapshot=file)[1]
     assert train.train_trial(trial, data, snapshot=file)[1].seconds > first.seconds > 0
+
+
+def test_features_that_are_all_zero_have_snapshots(tmp_path):
+    """Nothing is stored of them, and there are numbers to compare nevertheless."""
+    labels = [i % 2 for i in range(20)]
+    edges = [[*range(19)], [*range(1, 20)]]
+    empty, full = (
+        train.Task.of(
+            datasets.from_tensors(edges, scipy.sparse.csr_array(value * np.eye(20, 3)), labels, directed=False)
+        )
+        for value in (0.0, 1.0)
+    )
+    assert empty.digest != full.digest
+    train.fit(us.models.APPNP(3, 2), empty, train.TrainConfig(epochs=2), snapshot=tmp_path / "run.pt")

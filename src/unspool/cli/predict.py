@@ -51,7 +51,7 @@ def run(
     links = _kind(card) is TaskKind.LINKS
     if links:
         check_direction(data)
-    few = None if links or asked.nodes is None else FewNodes.named(asked.nodes, data, only, _kind(card).value)
+    few = None if links or asked.nodes is None else FewNodes.named(asked.nodes, data, _kind(card).value)
     chosen = _chosen(data, only, models, checkpoint) if few is None else few.ids
     for note in notes:
         echo(f"note: {note}", err=True)

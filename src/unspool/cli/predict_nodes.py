@@ -21,10 +21,8 @@ class FewNodes:
     found: list[NodePredictions] = field(default_factory=list[NodePredictions])
 
     @staticmethod
-    def named(text: str, data: Any, only: str, kind: str) -> FewNodes:
+    def named(text: str, data: Any, kind: str) -> FewNodes:
         """From ids with commas between, as the tables of the data have them."""
-        if only != "all":
-            raise InputError("only", only, f"all, as {mention('nodes')} names the nodes already")
         if kind == "ranking":
             raise IncompatibleError(
                 f"ranks compare all nodes with one another, so a few nodes have none; leave {mention('nodes')} out"

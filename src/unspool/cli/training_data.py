@@ -13,7 +13,7 @@ from unspool.cli.data_options import DataOptions
 from unspool.datasets import Dataset
 from unspool.datasets.one_hot import columns_of
 from unspool.datasets.registry import is_registered
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 
 #: What may have been done to the data before training, by the names that cards use.
 TRANSFORMS = ("row_normalised", "largest_component")
@@ -99,8 +99,26 @@ def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
     if source.edges is not None and source.edges.suffix.lower() == ".pt" and not source.drop_columns:
         source = replace(source, drop_columns=tuple(trained.get("drop_columns") or ()))
     columns = columns_of(facts.get("features") or (), facts.get("categories") or {})
-    table = source.features is not None and source.features.suffix.lower() not in (".npy", ".npz")
-    return replace(source, feature_columns=columns) if columns and table and not source.feature_columns else source
+    return replace(source, feature_columns=_in_order(source.feature_columns, columns)) if _named(source) else source
+
+
+def _named(source: DataOptions) -> bool:
+    """Whether features have names where they are read: the columns of a table, the attributes of GraphML."""
+    if source.features is None:
+        return source.edges is not None and source.edges.suffix.lower() == ".graphml"
+    return source.features.suffix.lower() not in (".npy", ".npz")
+
+
+def _in_order(given: tuple[str, ...], trained: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of the training, in its order, which is that of the weights; columns that are called otherwise now keep their place."""
+    if not given or set(given) == set(trained):
+        return given if len(given) != len(set(given)) else trained
+    moved = next((name for i, name in enumerate(given) if name in trained and trained[i : i + 1] != (name,)), None)
+    if moved is not None:
+        raise InputError(
+            "feature_columns", moved, "the columns in the order of the training", f"it was {', '.join(trained)}"
+        )
+    return given
 
 
 def _transforms(facts: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ graph of training, or ``predict(x, edges=pairs)`` on another one. ``ABOUT`` says
 from __future__ import annotations
 
 import base64
+import csv
 import io
 import json
 import sys
@@ -130,8 +131,10 @@ def _main(words: list[str]) -> None:
     if target.endswith(".npy"):
         np.save(target, found)
     else:
-        names = ABOUT["columns"]
-        np.savetxt(target, found, delimiter=",", header=",".join(names), comments="", encoding="utf-8")
+        with open(target, "w", encoding="utf-8", newline="") as file:
+            # Names of classes may have commas and quotes in them.
+            csv.writer(file, lineterminator="\n").writerow(ABOUT["columns"])
+            np.savetxt(file, found, delimiter=",")
 
 
 if __name__ == "__main__":

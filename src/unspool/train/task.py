@@ -189,7 +189,9 @@ class Task:
         for part in (features, *graph, self.target, self.train, self.valid, self.test, *pairs, *weight):
             for values in (part,) if isinstance(part, Tensor) else (part.crow, part.col, part.val):
                 held.update(f"{values.dtype} {tuple(values.shape)};".encode())
-                held.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+                # Trap: no numbers at all (features that are all zero) may come with a stride of 0, which cannot be seen as bytes.
+                flat = values.detach().cpu().contiguous().as_strided((values.numel(),), (1,))
+                held.update(flat.view(torch.uint8).numpy().data)
         return held.hexdigest()
 
     def to(self, device: torch.device | str) -> Task:
