@@ -52,7 +52,13 @@ def failed(monkeypatch, capsys):
     return go
 
 
-@pytest.mark.parametrize("kind", us.models.MODELS, ids=lambda m: m.__name__)
+def test_a_network_whose_edges_depend_on_features_has_none(failed, tmp_path, edges):
+    code, message = failed(saved(us.models.TrustGNN(5, 3), tmp_path), "--edges", edges)
+    assert code == 2
+    assert "features" in message
+
+
+@pytest.mark.parametrize("kind", [m for m in us.models.MODELS if m is not us.models.TrustGNN], ids=lambda m: m.__name__)
 def test_every_model_has_a_spectrum(kind, tmp_path, edges):
     out = tmp_path / "new" / "a.png"
     done = run(saved(kind(5, 3), tmp_path), "--edges", edges, "--out", out)

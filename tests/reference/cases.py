@@ -78,6 +78,7 @@ CASES = {
     "FairGNN": (models.FairGNN, {**_SMALL, "lambda1": 0.4, "lambda2": 0.8}),
     "SignedGNN": (models.SignedGNN, _SMALL),
     "TrustGNN": (models.TrustGNN, {**_SMALL, "smoothness": 3.0, "threshold": 2.5}),
+    "TrustGNN-norm": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.NORM, "threshold": 0.3}),
     "TrustGNN-log": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.LOG, "threshold": 0.5}),
 }
 #: Models that look at the incidence matrix, and so refuse directed graphs.

@@ -265,7 +265,11 @@ def trustgnn(model, a, x):
     off, share = a - a.diagonal().diag(), shares(b)
     unit = x / x.norm(dim=1, keepdim=True).clamp_min(1e-300)
     apart = (unit[:, None] - unit).square().sum(-1)
-    w = 1 / (1 + apart / s["threshold"]) if s["penalty"].value == "log" else torch.relu(1 - apart / s["threshold"])
+    w = {
+        "log": 1 / (1 + apart / s["threshold"]),
+        "capped": torch.relu(1 - apart / s["threshold"]),
+        "norm": 0.5 / (apart + s["threshold"] ** 2).sqrt(),
+    }[s["penalty"].value]
     scale = 1 + s["smoothness"] * (w * share).sum(1, keepdim=True)
     h = x = perceptron(x, model.p_pre)
     for _ in range(s["depth"]):

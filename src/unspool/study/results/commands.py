@@ -93,6 +93,8 @@ def source_words(source: Mapping[str, Any]) -> list[str]:
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             words.append(option if value else _NO.get(name, f"--no-{option[2:]}"))
+        elif name in ("class_order", "edge_columns"):
+            words += [option, ",".join(map(str, value))]
         elif isinstance(value, list | tuple):
             words += [part for one in value for part in (option.removesuffix("s"), str(one))]
         else:
@@ -104,6 +106,8 @@ def _options(values: Mapping[str, Any], schema: Schema | None) -> dict[str, str]
     """Plain values as they are typed, those that differ from the defaults; None where one cannot be typed."""
     found: dict[str, str] = {}
     for name, value in values.items():
+        if schema is not None and name not in schema:
+            return None  # a file may say anything
         setting = None if schema is None else schema[name]
         if setting is not None and setting.default is not REQUIRED and setting.to_plain(setting.default) == value:
             continue
