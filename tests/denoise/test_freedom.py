@@ -11,7 +11,7 @@ from unspool.denoise.fit import Fitter
 from unspool.denoise.freedom import residuals_and_freedom
 from unspool.denoise.problem import PROBLEMS, TotalVariation
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 NOISE = 0.3
 PLAIN = {"normalise": us.Normalisation.NONE, "loops": 0.0}

@@ -51,7 +51,7 @@ def trained_like(kind, data, seed=0):
     return model.eval()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", models.MODELS)
 def test_every_named_model_is_exported_and_equal(kind, data, tmp_path):
     model = trained_like(kind, data)

@@ -414,6 +414,7 @@ def tool():
     return made
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_before(tmp_path):
     """Forty-four runs, written by the code of before the settings were declared once."""
     made = tool()

@@ -11,7 +11,7 @@ import unspool as us
 from unspool import datasets, train
 from unspool.train import TaskKind, TrainConfig, Trial, TrialLoader
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 NODES = 400
 #: A propagation that helps where neighbours are alike.
