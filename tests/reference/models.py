@@ -264,7 +264,8 @@ def trustgnn(model, a, x):
     s, b = model.settings, incidence(a)
     off, share = a - a.diagonal().diag(), shares(b)
     unit = x / x.norm(dim=1, keepdim=True).clamp_min(1e-300)
-    apart = (unit[:, None] - unit).square().sum(-1)
+    length = unit.square().sum(1)
+    apart = (length[:, None] + length - 2 * unit @ unit.T).clamp_min(0)
     w = {
         "log": 1 / (1 + apart / s["threshold"]),
         "capped": torch.relu(1 - apart / s["threshold"]),
