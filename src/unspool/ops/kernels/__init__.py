@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from unspool.ops.kernels import cpu
@@ -32,3 +33,13 @@ def step_for(x: Tensor) -> Step:
 
         return cuda.step
     return cpu.step
+
+
+def fused(*tensors: Tensor) -> bool:
+    """Whether ops on these tensors run as kernels that take all trials at once: single precision on an NVIDIA GPU, outside of compilers.
+
+    Example:
+        >>> fused(torch.ones(2))
+        False
+    """
+    return all(t.is_cuda and t.dtype == torch.float32 for t in tensors) and not torch.compiler.is_compiling()
