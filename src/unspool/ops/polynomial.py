@@ -21,6 +21,7 @@ from torch import Tensor
 
 from unspool.ops import recurrence
 from unspool.ops.autograd import known_signature
+from unspool.ops.blocks import fold_signal, unfold_signal
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.spmm import check_signal, refuse_stacked_graph
 
@@ -103,23 +104,13 @@ def _sweep_fake(
     return dx, hops.new_empty(hops.shape)
 
 
-def _block(x: Tensor, dim: int | None, trials: int) -> Tensor:
-    """Move a trial dimension to position 1 and merge it with the blocks there."""
-    wide = x.movedim(dim, 1) if dim is not None else x[:, None].expand(-1, trials, *x.shape[1:])
-    return wide.reshape(wide.shape[0], wide.shape[1] * wide.shape[2], *wide.shape[3:])
-
-
-def _unblock(x: Tensor, trials: int) -> Tensor:
-    return x.view(x.shape[0], trials, x.shape[1] // max(trials, 1), *x.shape[2:])
-
-
 def _series_trials(op: Any, graph_args: int) -> Any:
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
         refuse_stacked_graph(in_dims[:graph_args])
         graph, (x, hops, chebyshev) = args[:graph_args], args[graph_args:]
-        x = _block(x, in_dims[graph_args], info.batch_size)
-        hops = _block(hops, in_dims[graph_args + 1], info.batch_size)
-        return _unblock(op(*graph, x, hops, chebyshev), info.batch_size), 1
+        x = fold_signal(x, in_dims[graph_args], info.batch_size)
+        hops = fold_signal(hops, in_dims[graph_args + 1], info.batch_size)
+        return unfold_signal(op(*graph, x, hops, chebyshev), info.batch_size), 1
 
     return rule
 
@@ -128,14 +119,14 @@ def _sweep_trials(op: Any, graph_args: int) -> Any:
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         refuse_stacked_graph(in_dims[:graph_args])
         places = range(graph_args, graph_args + 3)
-        g, x, hops = (_block(args[i], in_dims[i], info.batch_size) for i in places)
+        g, x, hops = (fold_signal(args[i], in_dims[i], info.batch_size) for i in places)
         found = op(*args[:graph_args], g, x, hops, *args[graph_args + 3 :])
         if isinstance(found, Tensor):
-            return _unblock(found, info.batch_size), 1
+            return unfold_signal(found, info.batch_size), 1
         dx, dhops = found
         if dx.ndim == 1:  # nobody wanted it
-            return (dx, _unblock(dhops, info.batch_size)), (None, 1)
-        return (_unblock(dx, info.batch_size), _unblock(dhops, info.batch_size)), (1, 1)
+            return (dx, unfold_signal(dhops, info.batch_size)), (None, 1)
+        return (unfold_signal(dx, info.batch_size), unfold_signal(dhops, info.batch_size)), (1, 1)
 
     return rule
 
