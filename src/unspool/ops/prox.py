@@ -1,6 +1,7 @@
 r"""Proximal operators: :math:`\operatorname{prox}_{f}(v) = \arg\min_y f(y) + \tfrac12\lVert y - v\rVert^2`.
 
-Each is a plain function of tensors with finite gradients everywhere, kinks included.
+Each is a plain function of tensors with finite gradients everywhere, kinks included. Those with a radius are one pass over all
+trials on a GPU (:mod:`unspool.ops.pull`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-Number = float | Tensor
+from unspool.ops.pull import How, Number, as_like, pull
 
 
 def non_negative(v: Tensor) -> Tensor:
@@ -41,12 +42,7 @@ def soft_threshold(v: Tensor, radius: Number) -> Tensor:
         >>> soft_threshold(torch.tensor([-3.0, 0.2, 9.0]), 1.0)
         tensor([-2.,  0.,  8.])
     """
-    return torch.relu(v - radius) - torch.relu(-v - radius)
-
-
-def as_like(value: Number, v: Tensor) -> Tensor:
-    """A number as a tensor in the dtype and on the device of v, made there: copying it over would break a CUDA graph."""
-    return value.to(v) if isinstance(value, Tensor) else torch.full((), float(value), dtype=v.dtype, device=v.device)
+    return pull(How.SOFT, v, radius)
 
 
 def row_shrink(h: Tensor, radius: Number, centre: Tensor | None = None) -> Tensor:
@@ -63,15 +59,7 @@ def row_shrink(h: Tensor, radius: Number, centre: Tensor | None = None) -> Tenso
         tensor([[2.4000, 3.2000],
                 [0.0000, 0.0000]])
     """
-    offset = h if centre is None else h - centre
-    rho = as_like(radius, h)
-    # Trap: relu(1 - radius / length) has the right value at the centre but a nan gradient, and so has the norm of a
-    # zero row; both are replaced where the row is pulled all the way in.
-    squared = (offset * offset).sum(-1, keepdim=True)
-    outside = squared > rho * rho
-    length = torch.where(outside, squared, torch.ones_like(squared)).sqrt()
-    shrunk = torch.where(outside, offset * (1 - rho / length), torch.zeros_like(offset))
-    return shrunk if centre is None else centre + shrunk
+    return pull(How.SHRINK, h, radius, centre)
 
 
 def ball(v: Tensor, radius: Number) -> Tensor:
@@ -83,12 +71,7 @@ def ball(v: Tensor, radius: Number) -> Tensor:
         tensor([[0.6000, 0.8000],
                 [0.3000, 0.4000]])
     """
-    rho = as_like(radius, v)
-    squared = (v * v).sum(-1, keepdim=True)
-    outside = squared > rho * rho
-    # Trap: the norm of a zero row has no gradient. Written as one factor per row, nothing but v is kept for the way back.
-    length = torch.where(outside, squared, torch.ones_like(squared)).sqrt()
-    return v * torch.where(outside, rho / length, torch.ones_like(length))
+    return pull(How.BALL, v, radius)
 
 
 def simplex(v: Tensor, total: float = 1.0) -> Tensor:

@@ -1,0 +1,75 @@
+"""How kernels walk over signals of many trials, (nodes, blocks, channels), and add up what they find on the way.
+
+A program takes a stretch of nodes and a few blocks whose channels fill a warp. Neither depends on the number of blocks, and partial
+sums of the stretches are added in order, so the numbers of a trial are the same alone and among others, in every bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+#: Numbers of a tile.
+_TILE = 1024
+#: Nodes of a stretch, and the largest number of stretches.
+_NODES, _PIECES = 64, 1024
+
+
+class Tiles(NamedTuple):
+    """The programs for a signal, and what each is told: the nodes of a stretch and the sizes of a tile."""
+
+    grid: tuple[int, int]
+    each: int
+    sizes: dict[str, Any]
+
+    @property
+    def pieces(self) -> int:
+        """The number of stretches."""
+        return self.grid[1]
+
+
+def tiles(nodes: int, blocks: int, channels: int) -> Tiles:
+    """How to walk over a signal of this shape."""
+    wide = triton.next_power_of_2(channels)
+    beside = max(32 // wide, 1)
+    down = max(_TILE // (wide * beside), 1)
+    pieces = min(triton.cdiv(nodes, _NODES), _PIECES)
+    each = triton.cdiv(triton.cdiv(nodes, pieces), down) * down
+    sizes = {"CHANNELS": channels, "WIDE": wide, "NODES": down, "BLOCKS": beside, "num_warps": 4}
+    return Tiles((triton.cdiv(blocks, beside), triton.cdiv(nodes, each)), each, sizes)
+
+
+def ready(x: Tensor) -> Tensor:
+    """Contiguous and aligned: Triton lays out a tile by how its memory is aligned, and sums along with it."""
+    x = x.contiguous()
+    return x if x.data_ptr() % 16 == 0 else x.clone()
+
+
+@triton.jit(do_not_specialize=["pieces", "blocks", "share", "size", "columns"])
+def _add(partial, out, pieces, blocks, share, size, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    col = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    there = col < columns
+    first = (col // size) * share * size + col % size
+    total = tl.zeros([ROWS, COLUMNS], dtype=tl.float32)
+    for member in range(0, share):
+        place = (first + member * size).to(tl.int64)
+        for begin in range(0, pieces, ROWS):
+            piece = begin + tl.arange(0, ROWS)
+            mask = (piece < pieces)[:, None] & there[None, :]
+            at = piece.to(tl.int64)[:, None] * blocks * size + place[None, :]
+            total += tl.load(partial + at, mask=mask, other=0.0)
+    tl.store(out + col, tl.sum(total, axis=0), mask=there)
+
+
+def add_pieces(partial: Tensor, groups: int) -> Tensor:
+    """Partial sums (pieces, blocks, size), added over the pieces and over the blocks of each group: (groups, size)."""
+    pieces, blocks, size = partial.shape
+    out = partial.new_empty(groups, size)
+    columns = groups * size
+    _add[(triton.cdiv(columns, 64),)](
+        partial, out, pieces, blocks, blocks // groups, size, columns, ROWS=16, COLUMNS=64, num_warps=4
+    )
+    return out
