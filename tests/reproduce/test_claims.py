@@ -20,6 +20,7 @@ from unspool.reproduce.conditions import CLEAN, Condition, Factor, Phase
 from unspool.reproduce.depth import by_depth, run_depth, smoothing_tests
 from unspool.reproduce.entries import choose
 from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.heterophily_claims import heterophily_tests
 from unspool.reproduce.identity import identity_tests, matrices, run_identity
 from unspool.reproduce.nonlinearity import WITH, WITHOUT, nonlinearity_tests, roughness, run_nonlinearity
 from unspool.reproduce.options import RunOptions, Workspace
@@ -352,3 +353,22 @@ def test_norms_and_accuracies_of_the_new_sentences_in_the_docs_are_those_of_the_
         in_docs(f"({head}{a} against {b}, {'CiteSeer ' if head else ''}{c} against {d})")
     assert all(test.verdict is Verdict.HOLDS for test in identity_tests(found.measured("identity")))
     assert all(test.verdict is Verdict.OPEN for test in nonlinearity_tests(found.measured("nonlinearity")))
+
+
+def test_learnt_signs_are_held_to_the_older_model_that_validation_prefers():
+    valid = {"SignedGNN": 0.7, "GRAFF": 0.7, "GPRGNN": 0.6, "MLP": 0.9, "TrustGNN": 0.99}
+    test = {"SignedGNN": 0.7, "GRAFF": 0.5, "GPRGNN": 0.8, "MLP": 0.6, "TrustGNN": 0.9}
+    made = [
+        example_record(
+            s, experiment="heterophily", model=m, valid_score=valid[m], test_score=t + 0.001 * (s * len(m) % 7)
+        )
+        for m, t in test.items()
+        for s in range(6)
+    ]
+    found = {(t.claim.text, t.comparison.b.model): t.verdict.value for t in heterophily_tests(made)}
+    assert found == {
+        ("SignedGNN is better than GPRGNN", "GPRGNN"): "fails",
+        ("SignedGNN is better than the best older model", "MLP"): "holds",
+        ("GRAFF is better than GPRGNN", "GPRGNN"): "fails",
+        ("GRAFF is better than the best older model", "MLP"): "fails",
+    }

@@ -10,6 +10,7 @@ from unspool.reproduce.attacked import attacked_tests
 from unspool.reproduce.claims import ClaimTest
 from unspool.reproduce.damage import damage_tests
 from unspool.reproduce.depth import depth_tests, smoothing_tests
+from unspool.reproduce.heterophily_claims import heterophily_tests
 from unspool.reproduce.identity import identity_tests
 from unspool.reproduce.nonlinearity import nonlinearity_tests
 from unspool.reproduce.records import Measurement, Record, Results
@@ -56,6 +57,7 @@ _OF_TRIALS: tuple[tuple[str, str, Callable[[Sequence[Record]], list[ClaimTest]]]
     ("GCN and GCNII at depth", "depth", smoothing_tests),
     ("robustness: features damaged in front of the encoder", "robust", robust_tests),
     ("robustness: attacked edges", "attacked", attacked_tests),
+    ("heterophily: learnt signs", "heterophily", heterophily_tests),
 )
 _OF_MEASUREMENTS: tuple[tuple[str, str, str, Callable[[Sequence[Measurement]], list[ClaimTest]]], ...] = (
     ("robustness: outliers in raw signals", "robust", "signals", signal_tests),

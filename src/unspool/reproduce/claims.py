@@ -45,6 +45,8 @@ class Topic(Enum):
     SMALL_HOPS = auto()
     SMALL_GAP = auto()
     GENERALISES = auto()
+    SIGNS_HELP = auto()
+    SIGNS_ABOVE_ALL = auto()
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,9 @@ def model_named(name: str) -> type[Model]:
         >>> model_named("gat")
         Traceback (most recent call last):
             ...
-        unspool.errors.InputError: models='gat': expected models of the experiments: SGC, PPNP, ..., MLP, LearntSquares, ...
+        unspool.errors.InputError: models='gat': expected models of the experiments: SGC, PPNP, ..., MLP, ..., LearntSquares, ...
     """
-    known = {kind.__name__.lower(): kind for kind in (*models.PAPER_MODELS, *EXPERIMENT_MODELS)}
+    known = {kind.__name__.lower(): kind for kind in (*models.MODELS, *EXPERIMENT_MODELS)}
     if name.lower() not in known:
         every = ", ".join(kind.__name__ for kind in known.values())
         raise InputError("models", name, f"models of the experiments: {every}")
