@@ -124,7 +124,7 @@ GRID = us.graph.grid(20, 30).to(torch.float64)
 
 
 def kept(model):
-    """How many tensors over all nodes autograd keeps for the propagation, the signal and the graph apart."""
+    """How many signals autograd keeps for the propagation, the first one and the graph apart, and how many bytes in all."""
     x = signal(NODES, WIDTH).requires_grad_()
     csr = [t for half in (GRID.operator.forward, GRID.operator.transpose) for t in half]
     known = {t.untyped_storage().data_ptr() for t in (x, *csr, *model.parameters())}
@@ -139,7 +139,7 @@ def kept(model):
     with saved_tensors_hooks(pack, lambda t: t):
         out = model.propagation(x, GRID)
     assert out.requires_grad
-    return sum(1 for size in sizes.values() if size >= x.nbytes), sum(sizes.values())
+    return sum(size // x.nbytes for size in sizes.values()), sum(sizes.values())
 
 
 CONSTANT = {

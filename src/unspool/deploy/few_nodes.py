@@ -175,6 +175,8 @@ def _hops_of(name: str, args: Any) -> float:
     if name.startswith("unspool::"):
         if "series" in name or "propagate" in name:
             return float(args[5 if "series" in name else 9].shape[0] - 1)
+        if "powers" in name:
+            return float(args[5])
         if "solve" in name:
             return float("inf")
         return 1.0 if "spmm" in name else 0.0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
 from torch import Tensor, nn
 
 from unspool.graph import Graph, check_input
 from unspool.models import usual_settings as usual
 from unspool.models.model import Model
 from unspool.nn import Linear, Perceptron
+from unspool.nn.linear import check_fits
 from unspool.objective import Fidelity, Learnable, Objective, Smoothness
+from unspool.ops.gated_sum import gated_sum
+from unspool.ops.powers import powers
 from unspool.settings import setting
 
 
@@ -74,8 +76,7 @@ class GatedHops(nn.Module):
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """The gated sum."""
         check_input(x, graph)
-        hop, total = x, torch.sigmoid(self.gate(x)) * x
-        for _ in range(self.depth):
-            hop = graph @ hop
-            total = total + torch.sigmoid(self.gate(hop)) * hop
-        return total
+        check_fits(x, self.gate.weight)
+        shift = self.gate.bias
+        assert shift is not None
+        return gated_sum(powers(graph, x, self.depth), self.gate.weight[:, 0], shift)
