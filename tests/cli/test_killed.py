@@ -14,22 +14,20 @@ from unspool.models.pretrained import load_with_card
 pytestmark = pytest.mark.long
 
 
-KILLS = 20
-
-
+@pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_killed_twenty_times(tmp_path):
+def test_killed_many_times(tmp_path, kills):
     script = Path(__file__).with_name("killed.py")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), str(KILLS)],
+        [sys.executable, str(script), str(tmp_path), str(kills)],
         capture_output=True,
         text=True,
         env=environment,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"killed {KILLS}, and over a finished model {KILLS // 2}" in done.stdout
+    assert f"killed {kills}, and over a finished model {kills // 2}" in done.stdout
     for seed in ("seed0", "seed1"):
         (whole, a), (cut, b) = (load_with_card(tmp_path / name / seed) for name in ("whole", "cut"))
         seconds = a["metrics"].pop("seconds"), b["metrics"].pop("seconds")

@@ -66,9 +66,9 @@ def nothing_is_claimed(path):
 
 @pytest.mark.parametrize("ctrl_c", [DEAF, HEARING])
 def test_a_run_that_is_told_to_end_keeps_what_it_has(tmp_path, ctrl_c):
-    words = ["reproduce", "table2", "--preset", "paper", "--datasets", "citeseer", "--models", "SGC", "--seeds", "60"]
+    words = ["reproduce", "table2", "--preset", "paper", "--datasets", "citeseer", "--models", "SGC", "--seeds", "120"]
     jobs = "1" if ctrl_c == HEARING else "2"
-    more = ["--epochs", "400", "--out", tmp_path, "--jobs", jobs, "--device", "cpu"]
+    more = ["--epochs", "40", "--out", tmp_path, "--jobs", jobs, "--device", "cpu"]
     with started(*words, *more, ctrl_c=ctrl_c) as run:
         until(lambda: a_trial_has_ended(tmp_path / "study.db"), run)
         run.send_signal(signal.SIGTERM)
@@ -96,7 +96,7 @@ def test_a_study_of_a_script_ends(tmp_path):
 ENDLESS = ("train", "SGC", "--dataset", "contextual_sbm", "--epochs", 1_000_000, "--patience", 1_000_000, "--seeds", 2)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_training_of_a_script_ends_and_keeps_the_best_epoch(tmp_path, jobs):
     with started(*ENDLESS, "--jobs", jobs, "--no-report", "--snapshot-every", "0.2", "--out", tmp_path) as run:
         until(lambda: all((tmp_path / f"seed{seed}" / "run.pt").exists() for seed in range(jobs)), run)

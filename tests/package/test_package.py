@@ -3,6 +3,8 @@
 import ast
 import importlib
 import inspect
+import json
+import os
 import pkgutil
 import re
 import subprocess
@@ -16,7 +18,7 @@ import unspool as us
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: What a new user runs first; the other examples run in the release check.
-FIRST = ("quickstart", "own_term", "own_algorithm", "own_model")
+FIRST = ("quickstart", "own_term")
 
 #: Every page with code; that of the estimators is run in tests/estimator.
 PAGES = sorted(
@@ -110,16 +112,39 @@ def test_readme_code_runs(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture(scope="module")
+def run_in_fork():
+    """Runs scripts that share the seconds that importing takes, and nothing else; gives exit code and output."""
+    if not hasattr(os, "fork"):
+        pytest.skip("forks")
+    words = [sys.executable, "-W", "error", str(Path(__file__).with_name("forked.py"))]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runner:
+
+        def run(script, folder):
+            print(json.dumps([str(script), str(folder)]), file=runner.stdin, flush=True)
+            return json.loads(runner.stdout.readline())
+
+        yield run
+        runner.stdin.close()
+
+
+@pytest.mark.long
+def test_a_script_that_fails_in_a_fork_is_told(run_in_fork, tmp_path):
+    (tmp_path / "wrong.py").write_text("import warnings\nprint('so far')\nwarnings.warn('much')\n", encoding="utf-8")
+    status, said = run_in_fork(tmp_path / "wrong.py", tmp_path)
+    assert status == 1
+    assert said.startswith("so far")
+    assert "UserWarning: much" in said
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
-def test_code_in_the_docs_runs(page, tmp_path):
+def test_code_in_the_docs_runs(page, run_in_fork, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"
     file.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.S)), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(file)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    status, said = run_in_fork(file, tmp_path)
+    assert status == 0, said
 
 
 def test_equations_name_things_that_exist():

@@ -7,8 +7,6 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_softmax, softmax
 
 from unspool.evaluate.classes import checked
 
@@ -76,6 +74,9 @@ def fit_temperature(logits: Any, target: Any) -> float | Uncalibrated:
     """
     if not np.isfinite(np.asarray(logits, dtype=np.float64)).all():
         return Uncalibrated.NOT_FINITE
+    from scipy.optimize import brentq  # a second in all, which whoever does not train need not wait for
+    from scipy.special import softmax
+
     if len(np.asarray(target)) < FEWEST:
         return Uncalibrated.FEW_NODES
     values, truth = checked(logits, target)
@@ -104,6 +105,8 @@ def calibrated(logits: Any, temperature: float | None) -> Array:
         >>> calibrated([[2.0, 0.0]], 2.0).round(3), calibrated([[2.0]], None).round(3)
         (array([[0.731, 0.269]]), array([[0.119, 0.881]]))
     """
+    from scipy.special import log_softmax
+
     return np.exp(log_softmax(as_classes(logits) / (1.0 if temperature is None else temperature), 1))
 
 
