@@ -98,7 +98,9 @@ def test_exports_say_what_predict_says(name, made, tmp_path):
     assert (numpy["nodes"], numpy["features"]) == (60, 3)
     assert np.allclose(runpy.run_path(str(tmp_path / "m.py"))["predict"](x), wanted, atol=1e-6)
     typed("export", made / name, "--out", tmp_path / "m.pt2", "--json")
-    found = torch.export.load(tmp_path / "m.pt2").module()(torch.as_tensor(x))  # without this package: deploy/test_torch_program.py
+    found = torch.export.load(tmp_path / "m.pt2").module()(
+        torch.as_tensor(x)
+    )  # without this package: deploy/test_torch_program.py
     assert np.allclose(found.detach().numpy(), wanted, atol=1e-6)
 
 

@@ -26,6 +26,8 @@ PAGES = sorted(
     for page in (ROOT / "docs").glob("*.md")
     if "```python" in page.read_text(encoding="utf-8") and page.name not in ("estimators.md", "changelog.md")
 )
+#: Pages whose code trains for many seconds run in the release check.
+LONG_PAGES = ("deploy.md", "links.md", "models.md", "studies.md", "training.md")
 
 
 def modules():
@@ -138,7 +140,9 @@ def test_a_script_that_fails_in_a_fork_is_told(run_in_fork, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow if page in LONG_PAGES else []) for page in PAGES]
+)
 def test_code_in_the_docs_runs(page, run_in_fork, tmp_path):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     file = tmp_path / "page.py"

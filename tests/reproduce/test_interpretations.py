@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -277,6 +278,13 @@ def test_a_broken_file_of_networks_is_named_and_can_be_written_again(tmp_path):
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
+def crew_context():
+    """Processes that share nothing but the seconds that importing takes."""
+    context = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 def _keep(folder, name):
     torch.set_num_threads(1)
     with runner(folder, datasets=(name,), models=("SGC",)) as some:
@@ -287,17 +295,17 @@ def _keep(folder, name):
 
 
 def test_processes_that_write_into_one_folder_lose_nothing(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    crew = [context.Process(target=_keep, args=(tmp_path, name)) for name in ("cora", "citeseer", "pubmed")]
+    context = crew_context()
+    crew = [context.Process(target=_keep, args=(tmp_path, name)) for name in ("cora", "citeseer")]
     for one in crew:
         one.start()
     for one in crew:
         one.join()
-    assert [one.exitcode for one in crew] == [0, 0, 0]
+    assert [one.exitcode for one in crew] == [0, 0]
     found = read(tmp_path / "results")
-    assert {row.dataset for row in found.records} == {"cora", "citeseer", "pubmed"}
-    assert len(found.records) == 9
-    assert found.machine["experiments"]["table2"]["trials"] == 30
+    assert {row.dataset for row in found.records} == {"cora", "citeseer"}
+    assert len(found.records) == 6
+    assert found.machine["experiments"]["table2"]["trials"] == 20
 
 
 def _search(folder, barrier, queue):
@@ -308,7 +316,7 @@ def _search(folder, barrier, queue):
 
 
 def test_two_processes_on_the_same_search_choose_the_same_and_train_nothing_twice(tmp_path):
-    context = multiprocessing.get_context("spawn")
+    context = crew_context()
     barrier, queue = context.Barrier(2), context.Queue()
     crew = [context.Process(target=_search, args=(tmp_path, barrier, queue)) for _ in range(2)]
     for one in crew:
