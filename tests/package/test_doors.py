@@ -374,7 +374,7 @@ def expected(folder):
     return find
 
 
-@pytest.mark.parametrize(("name", "door"), _pairs())
+@pytest.mark.parametrize(("name", "door"), list(_pairs()))
 def test_the_same_run_gives_the_same_numbers_at_every_door(name, door, expected, folder, tmp_path):
     go, tolerance = DOORS[door]
     go(CASES[name], folder, tmp_path).near(expected(name), tolerance)

@@ -54,7 +54,7 @@ def chosen_cells():
             yield pytest.param(model, dataset, marks=[] if here else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("model", "dataset"), chosen_cells())
+@pytest.mark.parametrize(("model", "dataset"), list(chosen_cells()))
 def test_the_paper_grid_contains_what_the_paper_chose(model, dataset):
     kind = getattr(us.models, model)
     for chosen in grid(kind, seed=0, preset=PAPER).trials(dataset):
