@@ -1,0 +1,181 @@
+"""The first layer of many trials on an NVIDIA GPU where features are dense enough for the matrix units.
+
+X is shared by all trials and W is not; dropout gives every trial a mask of its own on X. A program takes a tile of X and one trial, or
+two that share the tile, hashes the mask where it lies and multiplies: with the mask for the training step, without for evaluation.
+
+Numbers are as exact as single precision though the units take half precision: x = high + low, two halves of 11 bits and a sign each, and
+x w = low w_high + high w_low + high w_high; what is left out is 2⁻²⁴ of the product. Powers of two bring the largest number near 2¹⁵, so
+that small ones keep their bits: X is scaled once, each trial's W once a step, a gradient tile by tile. A bag of words is a number per row times
+small whole numbers; those are one half, and the product with low falls away.
+
+Even columns of X lie before odd ones, because one hash decides two neighbours: it is computed once and used for both.
+
+Trap: matrix units cut sums off instead of rounding them. Over thousands of nodes this pulls a sum towards zero, so each tile's sum
+is added outside of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+from torch import Tensor
+from torch.nn.functional import pad
+
+from unspool.ops.kernels import dense_tiles_cuda as tiles
+
+#: Rows and pairs of columns are filled up to multiples of these, so that no load of X needs a mask.
+NODES, PAIRS = 256, 128
+
+
+@dataclass(frozen=True, eq=False)
+class DenseFeatures:
+    """X as the matrix units take it, for both directions.
+
+    Attributes:
+        by_node: shape (pieces, 2, nodes, pairs), filled up with zeros; the second place is the parity of the column.
+        by_feature: the same with the last two places exchanged.
+        scale: the number of each row that stands outside the product, or nothing.
+        inverse: the factor that undoes the power of two in the pieces.
+        shape: of X.
+    """
+
+    by_node: Tensor
+    by_feature: Tensor
+    scale: Tensor | None
+    inverse: float
+    shape: tuple[int, int]
+
+    @property
+    def pieces(self) -> int:
+        """Halves per number: 1 or 2; 0 where X is in single precision."""
+        return 0 if self.by_node.dtype == torch.float32 else self.by_node.shape[0]
+
+    @staticmethod
+    def of(x: Tensor, split: bool = True) -> DenseFeatures:
+        """Prepare X once; ``split=False`` keeps single precision, for products in three passes of tf32."""
+        pieces, scale, inverse = _pieces(x) if split else (x[None], None, 1.0)
+        nodes, features = x.shape
+        rows, pairs = -nodes % NODES, -features % (2 * PAIRS)
+        planes = pad(pieces, (0, pairs, 0, rows)).unflatten(2, (-1, 2)).permute(0, 3, 1, 2)
+        return DenseFeatures(planes.contiguous(), planes.mT.contiguous(), scale, inverse, (nodes, features))
+
+
+def _pieces(x: Tensor) -> tuple[Tensor, Tensor | None, float]:
+    """Halves that add up to X times a power of two, in one piece if X or its rows over their largest number allow."""
+    rows = x.abs().amax(1, keepdim=True)
+    rows = torch.where(rows > 0, rows, torch.ones_like(rows))
+    exponent = min(15 - int(torch.frexp(rows.max()).exponent), 126)
+    high = (x * 2.0**exponent).half()
+    if torch.equal(high.float(), x * 2.0**exponent):
+        return high[None], None, 2.0**-exponent
+    whole = (x / rows).half()
+    if torch.equal(whole.float() * rows, x):
+        return whole[None], rows[:, 0].contiguous(), 1.0
+    return torch.stack([high, (x * 2.0**exponent - high.float()).half()]), None, 2.0**-exponent
+
+
+@dataclass(frozen=True, eq=False)
+class Drop:
+    """What decides the masks on X, one number per trial.
+
+    Attributes:
+        key, count: of the hash, whole numbers of 32 bits, as in :func:`unspool.ops.dropout.keep_mask`.
+        threshold: the 16-bit number from which on an element survives, int32; -32768 keeps all.
+        scale: what survivors are multiplied by, float32.
+    """
+
+    key: Tensor
+    count: Tensor
+    threshold: Tensor
+    scale: Tensor
+
+
+#: Shapes of the tiles; see the benchmark.
+FORWARD: dict[str, int] = {"ROWS": 128, "PAIRS": 32, "num_warps": 8, "num_stages": 3}
+BACKWARD: dict[str, int] = {"ROWS": 64, "PAIRS": 64, "num_warps": 4, "num_stages": 3}
+#: Nodes of a piece of the gradient, at least: a number of pieces that depends on the data set alone.
+PIECE = 4096
+
+
+def _tile(width: int) -> int:
+    return max(triton.next_power_of_2(width), 16)
+
+
+def halves(x: DenseFeatures, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights (trials, features, H) of this step as :func:`forward` takes them, and what undoes their scale."""
+    trials, features, width = weight.shape
+    split, pairs = x.pieces > 0, x.by_node.shape[3]
+    shape, kind = (trials, 2 if split else 1, 2, pairs, _tile(width)), torch.float16 if split else torch.float32
+    out, inverse = weight.new_empty(shape, dtype=kind), weight.new_empty(trials)
+    tiles.split_weights[(trials,)](weight, out, inverse, features, pairs, H=width, TILE=_tile(width), ROWS=64, SPLIT=split)
+    return out, inverse
+
+
+def new_words(x: DenseFeatures, trials: int) -> Tensor:
+    """Room for the masks of all trials: a bit per element of X."""
+    _, _, rows, pairs = x.by_node.shape
+    return torch.empty(trials, rows, 2, pairs // 32, dtype=torch.int32, device=x.by_node.device)
+
+
+def forward(
+    x: DenseFeatures, weight: tuple[Tensor, Tensor], drop: Drop, masked: Tensor, plain: Tensor | None = None,
+    words: Tensor | None = None, together: bool = True, apart: bool = False, **tuned: int,
+) -> None:  # fmt: skip
+    """drop(X) W into ``masked`` and X W into ``plain``, both (nodes, trials, H) with the same strides.
+
+    Args:
+        x: prepared features.
+        weight: from :func:`halves`.
+        drop: the masks.
+        masked, plain: where the products go; neighbouring channels are neighbours in memory.
+        words: from :func:`new_words`, to keep the masks for the way back.
+        together: two trials share a tile of X.
+        apart: sums stay in the matrix units, small products apart from large ones; for X of up to about 1,000 columns.
+        tuned: other shapes of the tiles.
+    """
+    nodes, trials, width = masked.shape
+    _, _, rows, pairs = x.by_node.shape
+    shape = FORWARD | tuned
+    grid = (triton.cdiv(trials, 2 if together else 1), triton.cdiv(nodes, shape["ROWS"]))
+    tiles.products[grid](
+        x.by_node, x.scale, x.inverse, *weight, drop.key, drop.count, drop.threshold, drop.scale, masked,
+        masked if plain is None else plain, masked.stride(0), masked.stride(1), drop.key if words is None else words, nodes, rows, pairs, trials,
+        H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, PLAIN=plain is not None,
+        WORDS=words is not None, APART=apart, TWO=together, **shape,
+    )  # fmt: skip
+
+
+def backward(
+    x: DenseFeatures, signal: Tensor, drop: Drop, out: Tensor, words: Tensor | None = None, together: bool = True,
+    piece: int = PIECE, **tuned: int,
+) -> None:  # fmt: skip
+    """drop(X)ᵀ G into ``out`` (trials, features, H), for G (nodes, trials, H) with neighbouring channels.
+
+    Args:
+        x: prepared features.
+        signal: G.
+        drop: the masks, as on the way there.
+        out: contiguous.
+        words: the masks as kept by :func:`forward`; without them they are hashed again.
+        together: two trials share a tile of X.
+        piece: nodes whose sum is one piece; pieces are added in their order.
+        tuned: other shapes of the tiles.
+    """
+    nodes, trials, width = signal.shape
+    _, _, rows, pairs = x.by_node.shape
+    shape = BACKWARD | tuned
+    blocks = triton.cdiv(nodes, shape["ROWS"])
+    pieces = max(nodes // piece, 1)
+    each = triton.cdiv(blocks, pieces)
+    pieces = triton.cdiv(blocks, each)
+    partial = out if pieces == 1 else out.new_empty(pieces, *out.shape)
+    grid = (triton.cdiv(x.shape[1], 2 * shape["PAIRS"]), triton.cdiv(trials, 2 if together else 1), pieces)
+    tiles.gradients[grid](
+        x.by_feature, x.scale, x.inverse, signal, signal.stride(0), signal.stride(1), drop.key, drop.count, drop.threshold,
+        drop.scale, drop.key if words is None else words, partial, nodes, rows, pairs, x.shape[1], trials, each,
+        H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, WORDS=words is not None, TWO=together, **shape,
+    )  # fmt: skip
+    if pieces > 1:
+        tiles.add_pieces[(triton.cdiv(out.numel(), 1024),)](partial, out, out.numel(), pieces, BLOCK=1024)

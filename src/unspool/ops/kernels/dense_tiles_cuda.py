@@ -1,0 +1,288 @@
+"""The kernels of :mod:`dense_features_cuda`: tiles of X, masked where they lie, times the weights or the gradients of one trial or two."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from unspool.ops.kernels.features_cuda import site_word
+from unspool.ops.kernels.noise_cuda import _mix
+
+
+@triton.jit
+def _power(top):
+    """The power of two that brings ``top`` to between 2¹⁴ and 2¹⁵, and its inverse."""
+    exponent = (top.to(tl.int32, bitcast=True) >> 23) & 255
+    shift = tl.minimum(141 - exponent, 126)
+    return ((shift + 127) << 23).to(tl.float32, bitcast=True), ((127 - shift) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _halves(x):
+    high = x.to(tl.float16)
+    return high, (x - high.to(tl.float32)).to(tl.float16)
+
+
+@triton.jit
+def split_weights(
+    weight, out, inverse, features, pairs, H: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, SPLIT: tl.constexpr
+):
+    """The weights of one trial as halves, even rows before odd ones: shape (trials, 2 halves, 2, pairs, TILE)."""
+    trial = tl.program_id(0).to(tl.int64)
+    col = tl.arange(0, TILE)
+    own = weight + trial * features * H
+    most = tl.zeros([ROWS, TILE], dtype=tl.float32)
+    for begin in range(0, features, ROWS):
+        row = begin + tl.arange(0, ROWS)
+        there = (row < features)[:, None] & (col < H)[None, :]
+        most = tl.maximum(most, tl.abs(tl.load(own + row[:, None] * H + col[None, :], mask=there, other=0.0)))
+    power, back = _power(tl.max(tl.max(most, axis=1), axis=0))
+    if not SPLIT:
+        power, back = power * 0 + 1, back * 0 + 1
+    tl.store(inverse + trial, back)
+    size = 2 * pairs * TILE
+    out += trial * size * (2 if SPLIT else 1)
+    for begin in range(0, 2 * pairs, ROWS):
+        row = begin + tl.arange(0, ROWS)
+        there = (row < features)[:, None] & (col < H)[None, :]
+        w = tl.load(own + row[:, None] * H + col[None, :], mask=there, other=0.0) * power
+        place = ((row & 1) * pairs + (row >> 1))[:, None] * TILE + col[None, :]
+        if SPLIT:
+            high, low = _halves(w)
+            tl.store(out + place, high)
+            tl.store(out + size + place, low)
+        else:
+            tl.store(out + place, w)
+
+
+@triton.jit
+def _flags(mixed, limit):
+    """Whether the even and the odd column of each pair survive; ``limit`` is the threshold times 2¹⁶."""
+    bits = _mix(mixed).to(tl.int32, bitcast=True)
+    return (bits << 16) >= limit, bits >= limit
+
+
+@triton.jit
+def _times(high, low, w_high, w_low, small, large, PIECES: tl.constexpr, APART: tl.constexpr):
+    """Add a product of pieces to two sums: small parts to one and large parts to the other, or all to ``large``."""
+    if PIECES == 0:
+        return small, tl.dot(high, w_high, large, input_precision="tf32x3")
+    if not APART:
+        small = large
+    if PIECES == 2:
+        small = tl.dot(low, w_high, small)
+    small = tl.dot(high, w_low, small)
+    large = tl.dot(high, w_high, large if APART else small)
+    return small, large
+
+
+@triton.jit
+def _both(
+    even, odd, even_low, odd_low, w_even, w_odd, w_even_low, w_odd_low, small, large,
+    PIECES: tl.constexpr, APART: tl.constexpr,
+):  # fmt: skip
+    """The even and the odd columns of a tile."""
+    if APART:
+        small, large = _times(even, even_low, w_even, w_even_low, small, large, PIECES, APART)
+        return _times(odd, odd_low, w_odd, w_odd_low, small, large, PIECES, APART)
+    none = tl.zeros_like(large)
+    _, part = _times(even, even_low, w_even, w_even_low, none, none, PIECES, APART)
+    _, part = _times(odd, odd_low, w_odd, w_odd_low, none, part, PIECES, APART)
+    return small, large + part
+
+
+@triton.jit
+def _one_trial(
+    even, odd, even_low, odd_low, weight, pair, pairs, row_mix, limit, words, some_small, some, every_small, everything,
+    TILE: tl.constexpr, PAIRS: tl.constexpr, PIECES: tl.constexpr, PLAIN: tl.constexpr, WORDS: tl.constexpr, APART: tl.constexpr,
+):  # fmt: skip
+    """One tile of X times one trial's weights: with the mask, and without."""
+    place = pair[:, None] * TILE + tl.arange(0, TILE)[None, :]
+    w_even, w_odd = tl.load(weight + place), tl.load(weight + pairs * TILE + place)
+    w_even_low, w_odd_low = w_even, w_odd
+    if PIECES > 0:
+        w_even_low = tl.load(weight + 2 * pairs * TILE + place)
+        w_odd_low = tl.load(weight + 3 * pairs * TILE + place)
+    keep_even, keep_odd = _flags(row_mix[:, None] + (pair.to(tl.uint32) * 0x9E3779B9)[None, :], limit)
+    if WORDS:
+        shape: tl.constexpr = [even.shape[0], PAIRS // 32, 32]
+        at, lane = words + tl.arange(0, PAIRS // 32)[None, :], tl.arange(0, 32)[None, None, :]
+        tl.store(at, tl.sum(tl.reshape(keep_even.to(tl.int32), shape) << lane, axis=2))
+        tl.store(at + pairs // 32, tl.sum(tl.reshape(keep_odd.to(tl.int32), shape) << lane, axis=2))
+    some_small, some = _both(
+        tl.where(keep_even, even, 0.0), tl.where(keep_odd, odd, 0.0), tl.where(keep_even, even_low, 0.0), tl.where(keep_odd, odd_low, 0.0),
+        w_even, w_odd, w_even_low, w_odd_low, some_small, some, PIECES, APART,
+    )  # fmt: skip
+    if PLAIN:
+        every_small, everything = _both(
+            even, odd, even_low, odd_low, w_even, w_odd, w_even_low, w_odd_low, every_small, everything, PIECES, APART
+        )
+    return some_small, some, every_small, everything
+
+
+@triton.jit
+def _first(begin, trial, trials, key, count, threshold, node):
+    """Which trial this is, its hash of each row and its limit; programs beyond the last trial do the last one's work again."""
+    own = tl.minimum(begin + trial, trials - 1)
+    word = site_word(tl.load(key + own), tl.load(count + own))
+    return own.to(tl.int64), _mix(_mix(node.to(tl.uint32)) ^ word), tl.load(threshold + own) * 65536
+
+
+@triton.jit(do_not_specialize=["nodes", "trials"])
+def products(
+    x, row_scale, x_inverse, weight, inverse, key, count, threshold, scale, masked, plain, node_stride, trial_stride, words,
+    nodes, rows, pairs, trials,
+    H: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, PAIRS: tl.constexpr, PIECES: tl.constexpr, SCALED: tl.constexpr,
+    PLAIN: tl.constexpr, WORDS: tl.constexpr, APART: tl.constexpr, TWO: tl.constexpr,
+):  # fmt: skip
+    """drop(X) W and X W for a tile of rows and one trial, or two."""
+    first = tl.program_id(0) * (2 if TWO else 1)
+    node = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    col = tl.arange(0, TILE)
+    planes: tl.constexpr = 2 if PIECES == 0 else 4
+    t0, mix0, limit0 = _first(first, 0, trials, key, count, threshold, node)
+    t1, mix1, limit1 = _first(first, 1, trials, key, count, threshold, node)
+    w0, w1 = weight + t0 * (planes * pairs * TILE), weight + t1 * (planes * pairs * TILE)
+    own = x + node.to(tl.int64)[:, None] * pairs
+    plane = rows.to(tl.int64) * pairs
+    none = tl.zeros([ROWS, TILE], dtype=tl.float32)
+    some0, every0, some1, every1 = none, none, none, none
+    s0, e0, s1, e1 = none, none, none, none
+    for begin in range(0, pairs, PAIRS):
+        pair = begin + tl.arange(0, PAIRS)
+        even, odd = tl.load(own + pair[None, :]), tl.load(own + plane + pair[None, :])
+        even_low, odd_low = even, odd
+        if PIECES == 2:
+            even_low = tl.load(own + 2 * plane + pair[None, :])
+            odd_low = tl.load(own + 3 * plane + pair[None, :])
+        flags = words + (node.to(tl.int64)[:, None] + t0 * rows) * (pairs // 16) + begin // 32
+        s0, some0, e0, every0 = _one_trial(
+            even, odd, even_low, odd_low, w0, pair, pairs, mix0, limit0, flags, s0, some0, e0, every0,
+            TILE, PAIRS, PIECES, PLAIN, WORDS, APART,
+        )  # fmt: skip
+        if TWO:
+            flags = words + (node.to(tl.int64)[:, None] + t1 * rows) * (pairs // 16) + begin // 32
+            s1, some1, e1, every1 = _one_trial(
+                even, odd, even_low, odd_low, w1, pair, pairs, mix1, limit1, flags, s1, some1, e1, every1,
+                TILE, PAIRS, PIECES, PLAIN, WORDS, APART,
+            )  # fmt: skip
+    there = (node < nodes)[:, None] & (col < H)[None, :]
+    factor = tl.zeros([ROWS], dtype=tl.float32) + x_inverse
+    if SCALED:
+        factor = tl.load(row_scale + node, mask=node < nodes, other=0.0)
+    place = node.to(tl.int64)[:, None] * node_stride + t0 * trial_stride + col[None, :]
+    back = (factor * tl.load(inverse + t0))[:, None]
+    tl.store(masked + place, (some0 + s0) * back * tl.load(scale + t0), mask=there)
+    if PLAIN:
+        tl.store(plain + place, (every0 + e0) * back, mask=there)
+    if TWO:
+        there &= first + 1 < trials
+        place = node.to(tl.int64)[:, None] * node_stride + t1 * trial_stride + col[None, :]
+        back = (factor * tl.load(inverse + t1))[:, None]
+        tl.store(masked + place, (some1 + s1) * back * tl.load(scale + t1), mask=there)
+        if PLAIN:
+            tl.store(plain + place, (every1 + e1) * back, mask=there)
+
+
+@triton.jit
+def _unpack(words, M: tl.constexpr, K: tl.constexpr):
+    """A flag per pair and node from words of 32 pairs."""
+    flags = (words[:, None, :] >> tl.arange(0, 32)[None, :, None]) & 1
+    return tl.reshape(flags, [M, K]) != 0
+
+
+@triton.jit
+def _gradient(
+    even, odd, even_low, odd_low, signal, node, nodes, row_scale, pair, pairs, mixed, limit, words, at_even, at_odd,
+    H: tl.constexpr, TILE: tl.constexpr, PIECES: tl.constexpr, SCALED: tl.constexpr, WORDS: tl.constexpr,
+):  # fmt: skip
+    """Add what a tile of nodes gives to the gradients of some even and some odd features; the scale is the tile's own."""
+    col = tl.arange(0, TILE)
+    there = node < nodes
+    grad = tl.load(signal + col[None, :], mask=there[:, None] & (col < H)[None, :], other=0.0)
+    if SCALED:
+        grad *= tl.load(row_scale + node, mask=there, other=0.0)[:, None]
+    if WORDS:
+        at = words + node[None, :] * (pairs // 16) + (tl.min(pair, axis=0) // 32 + tl.arange(0, even.shape[0] // 32))[:, None]
+        keep_even, keep_odd = _unpack(tl.load(at), even.shape[0], even.shape[1]), _unpack(tl.load(at + pairs // 32), even.shape[0], even.shape[1])
+    else:
+        keep_even, keep_odd = _flags((pair.to(tl.uint32) * 0x9E3779B9)[:, None] + mixed[None, :], limit)
+    even, odd = tl.where(keep_even, even, 0.0), tl.where(keep_odd, odd, 0.0)
+    if PIECES == 0:
+        at_even = tl.dot(even, grad, at_even, input_precision="tf32x3")
+        return at_even, tl.dot(odd, grad, at_odd, input_precision="tf32x3")
+    even_low, odd_low = tl.where(keep_even, even_low, 0.0), tl.where(keep_odd, odd_low, 0.0)
+    power, back = _power(tl.max(tl.max(tl.abs(grad), axis=1), axis=0))
+    high, low = _halves(grad * power)
+    none = tl.zeros_like(at_even)
+    _, part = _times(even, even_low, high, low, none, none, PIECES, False)
+    at_even += part * back
+    _, part = _times(odd, odd_low, high, low, none, none, PIECES, False)
+    return at_even, at_odd + part * back
+
+
+@triton.jit
+def _put_gradient(out, total, feature, features, col, H: tl.constexpr, there):
+    mask = (feature < features)[:, None] & (col < H)[None, :] & there
+    tl.store(out + feature[:, None] * H + col[None, :], total, mask=mask)
+
+
+@triton.jit(do_not_specialize=["nodes", "trials", "features", "blocks"])
+def gradients(
+    x, row_scale, x_inverse, signal, node_stride, trial_stride, key, count, threshold, scale, words, partial,
+    nodes, rows, pairs, features, trials, blocks,
+    H: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, PAIRS: tl.constexpr, PIECES: tl.constexpr, SCALED: tl.constexpr,
+    WORDS: tl.constexpr, TWO: tl.constexpr,
+):  # fmt: skip
+    """drop(X)ᵀ G over a piece of the nodes, for a tile of features and one trial, or two; partial: (pieces, trials, features, H)."""
+    pair = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    first = tl.program_id(1) * (2 if TWO else 1)
+    piece = tl.program_id(2)
+    col = tl.arange(0, TILE)
+    own = x + pair.to(tl.int64)[:, None] * rows
+    plane = rows.to(tl.int64) * pairs
+    zero = piece * 0
+    t0, _, limit0 = _first(first, 0, trials, key, count, threshold, zero)
+    t1, _, limit1 = _first(first, 1, trials, key, count, threshold, zero)
+    word0 = site_word(tl.load(key + t0), tl.load(count + t0))
+    word1 = site_word(tl.load(key + t1), tl.load(count + t1))
+    even0 = tl.zeros([PAIRS, TILE], dtype=tl.float32)
+    odd0, even1, odd1 = even0, even0, even0
+    for block in range(piece * blocks, piece * blocks + blocks):
+        node = block * ROWS + tl.arange(0, ROWS)
+        even, odd = tl.load(own + node[None, :]), tl.load(own + plane + node[None, :])
+        even_low, odd_low = even, odd
+        if PIECES == 2:
+            even_low, odd_low = tl.load(own + 2 * plane + node[None, :]), tl.load(own + 3 * plane + node[None, :])
+        at = signal + node.to(tl.int64)[:, None] * node_stride
+        row_mix = _mix(node.to(tl.uint32))
+        even0, odd0 = _gradient(
+            even, odd, even_low, odd_low, at + t0 * trial_stride, node, nodes, row_scale, pair, pairs, _mix(row_mix ^ word0), limit0,
+            words + t0 * rows * (pairs // 16), even0, odd0, H, TILE, PIECES, SCALED, WORDS,
+        )  # fmt: skip
+        if TWO:
+            even1, odd1 = _gradient(
+                even, odd, even_low, odd_low, at + t1 * trial_stride, node, nodes, row_scale, pair, pairs, _mix(row_mix ^ word1), limit1,
+                words + t1 * rows * (pairs // 16), even1, odd1, H, TILE, PIECES, SCALED, WORDS,
+            )  # fmt: skip
+    back = x_inverse * tl.load(scale + t0)
+    out = partial + (piece * trials.to(tl.int64) + t0) * features * H
+    there = first < trials
+    _put_gradient(out, even0 * back, 2 * pair, features, col, H, there)
+    _put_gradient(out, odd0 * back, 2 * pair + 1, features, col, H, there)
+    if TWO:
+        back = x_inverse * tl.load(scale + t1)
+        out = partial + (piece * trials.to(tl.int64) + t1) * features * H
+        there = first + 1 < trials
+        _put_gradient(out, even1 * back, 2 * pair, features, col, H, there)
+        _put_gradient(out, odd1 * back, 2 * pair + 1, features, col, H, there)
+
+
+@triton.jit(do_not_specialize=["size", "pieces"])
+def add_pieces(partial, out, size, pieces, BLOCK: tl.constexpr):
+    """The pieces of a gradient, added in their order."""
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for piece in range(pieces):
+        total += tl.load(partial + place + piece * size.to(tl.int64), mask=place < size, other=0.0)
+    tl.store(out + place, total, mask=place < size)

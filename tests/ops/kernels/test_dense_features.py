@@ -1,0 +1,54 @@
+"""The kernels of dense features without a GPU: in Triton's interpreter where Triton is installed; what is prepared, in plain torch."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+HERE = Path(__file__).parent
+TESTS = HERE.parents[1]
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        importlib.util.find_spec("triton") is None or torch.cuda.is_available(), reason="make kernels installs Triton"
+    ),
+]
+
+
+@pytest.mark.parametrize("name", ["numbers", "bag", "rows", "narrow", "wide", "tiny"])
+def test_products_masks_and_gradients_are_those_of_double_precision(name):
+    ran = subprocess.run(
+        [sys.executable, HERE / "dense_interpreted.py", name], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(TESTS)])},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    lines = [line.rsplit(" ", 1) for line in ran.stdout.splitlines()]
+    assert len(lines) >= 15
+    assert all(float(found) < (5e-7 if kind.endswith(("masked", "plain", "gradient")) else 0.5) for kind, found in lines), ran.stdout
+
+
+def test_pieces_add_up_to_x():
+    pytest.importorskip("triton")
+    from unspool.ops.kernels.dense_features_cuda import DenseFeatures
+
+    torch.manual_seed(0)
+    words = (torch.rand(50, 301) < 0.3).float()
+    weighted = words * torch.rand(50, 301)
+    for x, pieces in ((words, 1), (4 * words, 1), (words / words.sum(1, keepdim=True), 1), (weighted, 2)):
+        prepared = DenseFeatures.of(x)
+        assert prepared.pieces == pieces
+        assert prepared.by_node.shape == (pieces, 2, 256, 256)
+        assert torch.equal(prepared.by_feature, prepared.by_node.mT)
+        whole = prepared.by_node.double().sum(0).permute(1, 2, 0).flatten(1)
+        assert not whole[50:].any()
+        assert not whole[:, 301:].any()
+        whole = whole[:50, :301] * prepared.inverse
+        if prepared.scale is not None:
+            whole = whole * prepared.scale[:, None].double()
+        assert (whole - x.double()).abs().max() <= 2.0**-23 * x.abs().max()
+        assert pieces == 2 or torch.equal(whole.float(), x)
