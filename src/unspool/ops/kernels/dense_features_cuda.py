@@ -8,7 +8,7 @@ x w = low w_high + high w_low + high w_high; what is left out is 2⁻²⁴ of th
 that small ones keep their bits: X is scaled once, each trial's W once a step, a gradient tile by tile. A bag of words is a number per row times
 small whole numbers; those are one half, and the product with low falls away.
 
-Even columns of X lie before odd ones, because one hash decides two neighbours: it is computed once and used for both.
+One hash decides two neighbouring columns and is computed once: on the way back even columns lie before odd ones for its sake.
 
 Trap: matrix units cut sums off instead of rounding them. Over thousands of nodes this pulls a sum towards zero, so each tile's sum
 is added outside of them.
@@ -34,8 +34,8 @@ class DenseFeatures:
     """X as the matrix units take it, for both directions.
 
     Attributes:
-        by_node: shape (pieces, 2, nodes, pairs), filled up with zeros; the second place is the parity of the column.
-        by_feature: the same with the last two places exchanged.
+        by_node: shape (pieces, nodes, columns), filled up with zeros.
+        by_feature: shape (pieces, 2, columns / 2, nodes), the even columns first.
         scale: the number of each row that stands outside the product, or nothing.
         inverse: the factor that undoes the power of two in the pieces.
         shape: of X.
@@ -58,8 +58,10 @@ class DenseFeatures:
         pieces, scale, inverse = _pieces(x) if split else (x[None], None, 1.0)
         nodes, features = x.shape
         rows, pairs = -nodes % NODES, -features % (2 * PAIRS)
-        planes = pad(pieces, (0, pairs, 0, rows)).unflatten(2, (-1, 2)).permute(0, 3, 1, 2)
-        return DenseFeatures(planes.contiguous(), planes.mT.contiguous(), scale, inverse, (nodes, features))
+        by_node = pad(pieces, (0, pairs, 0, rows)).contiguous()
+        return DenseFeatures(
+            by_node, by_node.unflatten(2, (-1, 2)).permute(0, 3, 2, 1).contiguous(), scale, inverse, (nodes, features)
+        )
 
 
 def _pieces(x: Tensor) -> tuple[Tensor, Tensor | None, float]:
@@ -106,22 +108,24 @@ def _tile(width: int) -> int:
 def halves(x: DenseFeatures, weight: Tensor) -> tuple[Tensor, Tensor]:
     """The weights (trials, features, H) of this step as :func:`forward` takes them, and what undoes their scale."""
     trials, features, width = weight.shape
-    split, pairs = x.pieces > 0, x.by_node.shape[3]
-    shape, kind = (trials, 2 if split else 1, 2, pairs, _tile(width)), torch.float16 if split else torch.float32
+    split, columns = x.pieces > 0, x.by_node.shape[2]
+    shape, kind = (trials, 2 if split else 1, columns, _tile(width)), torch.float16 if split else torch.float32
     out, inverse = weight.new_empty(shape, dtype=kind), weight.new_empty(trials)
-    tiles.split_weights[(trials,)](weight, out, inverse, features, pairs, H=width, TILE=_tile(width), ROWS=64, SPLIT=split)
+    tiles.split_weights[(trials,)](
+        weight, out, inverse, features, columns, H=width, TILE=_tile(width), ROWS=64, SPLIT=split
+    )
     return out, inverse
 
 
 def new_words(x: DenseFeatures, trials: int) -> Tensor:
     """Room for the masks of all trials: a bit per element of X."""
-    _, _, rows, pairs = x.by_node.shape
-    return torch.empty(trials, rows, 2, pairs // 32, dtype=torch.int32, device=x.by_node.device)
+    _, rows, columns = x.by_node.shape
+    return torch.empty(trials, rows, 2, columns // 64, dtype=torch.int32, device=x.by_node.device)
 
 
 def forward(
     x: DenseFeatures, weight: tuple[Tensor, Tensor], drop: Drop, masked: Tensor, plain: Tensor | None = None,
-    words: Tensor | None = None, together: bool = True, apart: bool = False, **tuned: int,
+    words: Tensor | None = None, together: bool = True, apart: bool = False, packed: bool = False, **tuned: int,
 ) -> None:  # fmt: skip
     """drop(X) W into ``masked`` and X W into ``plain``, both (nodes, trials, H) with the same strides.
 
@@ -133,23 +137,24 @@ def forward(
         words: from :func:`new_words`, to keep the masks for the way back.
         together: two trials share a tile of X.
         apart: sums stay in the matrix units, small products apart from large ones; for X of up to about 1,000 columns.
+        packed: masks two halves at once, with instructions of the GPU that Triton's interpreter does not know.
         tuned: other shapes of the tiles.
     """
     nodes, trials, width = masked.shape
-    _, _, rows, pairs = x.by_node.shape
+    _, rows, columns = x.by_node.shape
     shape = FORWARD | tuned
     grid = (triton.cdiv(trials, 2 if together else 1), triton.cdiv(nodes, shape["ROWS"]))
     tiles.products[grid](
         x.by_node, x.scale, x.inverse, *weight, drop.key, drop.count, drop.threshold, drop.scale, masked,
-        masked if plain is None else plain, masked.stride(0), masked.stride(1), drop.key if words is None else words, nodes, rows, pairs, trials,
+        masked if plain is None else plain, masked.stride(0), masked.stride(1), drop.key if words is None else words, nodes, rows, columns, trials,
         H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, PLAIN=plain is not None,
-        WORDS=words is not None, APART=apart, TWO=together, **shape,
+        WORDS=words is not None, APART=apart, TWO=together, PACKED=packed and x.pieces > 0, **shape,
     )  # fmt: skip
 
 
 def backward(
     x: DenseFeatures, signal: Tensor, drop: Drop, out: Tensor, words: Tensor | None = None, together: bool = True,
-    piece: int = PIECE, **tuned: int,
+    piece: int = PIECE, packed: bool = False, **tuned: int,
 ) -> None:  # fmt: skip
     """drop(X)ᵀ G into ``out`` (trials, features, H), for G (nodes, trials, H) with neighbouring channels.
 
@@ -161,10 +166,11 @@ def backward(
         words: the masks as kept by :func:`forward`; without them they are hashed again.
         together: two trials share a tile of X.
         piece: nodes whose sum is one piece; pieces are added in their order.
+        packed: as in :func:`forward`.
         tuned: other shapes of the tiles.
     """
     nodes, trials, width = signal.shape
-    _, _, rows, pairs = x.by_node.shape
+    _, _, pairs, rows = x.by_feature.shape
     shape = BACKWARD | tuned
     blocks = triton.cdiv(nodes, shape["ROWS"])
     pieces = max(nodes // piece, 1)
@@ -175,7 +181,8 @@ def backward(
     tiles.gradients[grid](
         x.by_feature, x.scale, x.inverse, signal, signal.stride(0), signal.stride(1), drop.key, drop.count, drop.threshold,
         drop.scale, drop.key if words is None else words, partial, nodes, rows, pairs, x.shape[1], trials, each,
-        H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, WORDS=words is not None, TWO=together, **shape,
+        H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, WORDS=words is not None, TWO=together,
+        PACKED=packed and x.pieces > 0, **shape,
     )  # fmt: skip
     if pieces > 1:
         tiles.add_pieces[(triton.cdiv(out.numel(), 1024),)](partial, out, out.numel(), pieces, BLOCK=1024)
