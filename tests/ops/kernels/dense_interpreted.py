@@ -22,6 +22,7 @@ CASES: dict[str, tuple[int, int, int, int, tuple[float, ...], str]] = {
     "rows": (130, 33, 16, 3, (0.5, 0.2, 0.9), "rows"),
     "narrow": (5, 3, 20, 1, (0.5,), "numbers"),
     "wide": (40, 257, 128, 2, (0.5, 0.5), "numbers"),
+    "counts": (100, 40, 16, 2, (0.5, 0.1), "counts"),
     "tiny": (90, 40, 16, 2, (0.5, 0.1), "tiny"),
 }
 
@@ -33,6 +34,12 @@ def features(kind: str, nodes: int, count: int) -> Tensor:
         return words.float()
     if kind == "rows":
         return words / words.sum(1, keepdim=True).clamp_min(1)
+    if kind == "counts":
+        share = torch.linspace(0.1, 0.6, count)  # counts of words over lengths of texts, times how rare a word is
+        words = (torch.rand(nodes, count) < share) * torch.randint(1, 5, (nodes, count))
+        words[:5] *= 3  # texts in which no word stands once
+        rare = torch.log(nodes / (words > 0).sum(0)) * (1 + 0.02 * torch.rand(count))
+        return words / words.sum(1, keepdim=True).clamp_min(1) * rare
     x = words * torch.exp(2 * torch.randn(nodes, count))
     return x * 1e-30 if kind == "tiny" else x
 

@@ -6,7 +6,7 @@ two that share the tile, hashes the mask where it lies and multiplies: with the 
 Numbers are as exact as single precision though the units take half precision: x = high + low, two halves of 11 bits and a sign each, and
 x w = low w_high + high w_low + high w_high; what is left out is 2⁻²⁴ of the product. Powers of two bring the largest number near 2¹⁵, so
 that small ones keep their bits: X is scaled once, each trial's W once a step, a gradient tile by tile. A bag of words is a number per row times
-small whole numbers; those are one half, and the product with low falls away.
+small whole numbers, tf-idf features are a number per row and one per column times such; they are one half, and low falls away.
 
 One hash decides two neighbouring columns and is computed once: on the way back even columns lie before odd ones for its sake.
 
@@ -16,6 +16,7 @@ is added outside of them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -37,6 +38,7 @@ class DenseFeatures:
         by_node: shape (pieces, nodes, columns), filled up with zeros.
         by_feature: shape (pieces, 2, columns / 2, nodes), the even columns first.
         scale: the number of each row that stands outside the product, or nothing.
+        column: the number of each column that goes into the weights, or nothing.
         inverse: the factor that undoes the power of two in the pieces.
         shape: of X.
     """
@@ -44,6 +46,7 @@ class DenseFeatures:
     by_node: Tensor
     by_feature: Tensor
     scale: Tensor | None
+    column: Tensor | None
     inverse: float
     shape: tuple[int, int]
 
@@ -55,27 +58,66 @@ class DenseFeatures:
     @staticmethod
     def of(x: Tensor, split: bool = True) -> DenseFeatures:
         """Prepare X once; ``split=False`` keeps single precision, for products in three passes of tf32."""
-        pieces, scale, inverse = _pieces(x) if split else (x[None], None, 1.0)
+        pieces, scale, column, inverse = _pieces(x) if split else (x[None], None, None, 1.0)
         nodes, features = x.shape
-        rows, pairs = -nodes % NODES, -features % (2 * PAIRS)
-        by_node = pad(pieces, (0, pairs, 0, rows)).contiguous()
-        return DenseFeatures(
-            by_node, by_node.unflatten(2, (-1, 2)).permute(0, 3, 2, 1).contiguous(), scale, inverse, (nodes, features)
-        )
+        rows, columns = -nodes % NODES, -features % (2 * PAIRS)
+        by_node = pad(pieces, (0, columns, 0, rows)).contiguous()
+        by_feature = by_node.unflatten(2, (-1, 2)).permute(0, 3, 2, 1).contiguous()
+        return DenseFeatures(by_node, by_feature, scale, column, inverse, (nodes, features))
 
 
-def _pieces(x: Tensor) -> tuple[Tensor, Tensor | None, float]:
-    """Halves that add up to X times a power of two, in one piece if X or its rows over their largest number allow."""
+def _pieces(x: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None, float]:
+    """Halves that add up to X times a power of two, in one piece if X, or X without a number per row and column, allows."""
     rows = x.abs().amax(1, keepdim=True)
     rows = torch.where(rows > 0, rows, torch.ones_like(rows))
     exponent = min(15 - int(torch.frexp(rows.max()).exponent), 126)
     high = (x * 2.0**exponent).half()
     if torch.equal(high.float(), x * 2.0**exponent):
-        return high[None], None, 2.0**-exponent
+        return high[None], None, None, 2.0**-exponent
     whole = (x / rows).half()
     if torch.equal(whole.float() * rows, x):
-        return whole[None], rows[:, 0].contiguous(), 1.0
-    return torch.stack([high, (x * 2.0**exponent - high.float()).half()]), None, 2.0**-exponent
+        return whole[None], rows[:, 0].contiguous(), None, 1.0
+    factors = _factors(x)
+    if factors is not None:
+        return factors[0][None], factors[1], factors[2], 1.0
+    return torch.stack([high, (x * 2.0**exponent - high.float()).half()]), None, None, 2.0**-exponent
+
+
+def _factors(x: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Whole numbers, a number per row and one per column, whose product is X to 2⁻²¹: tf-idf features are counts times these.
+
+    Found by rounding in turns, on some of the rows first; taken only if every element agrees.
+    """
+    if not bool((x >= 0).all()) or not bool((x > 0).any()):
+        return None
+    some = x[:: max(x.shape[0] // 2500, 1)]
+    there, log = x > 0, torch.where(x > 0, x, 1.0).double().log()
+    few, short = some > 0, torch.where(some > 0, some, 1.0).double().log()
+    column = (some.shape[0] / few.sum(0).clamp_min(1).double()).log().clamp_min(1e-9).log()
+    row = _least(short - column, few)
+    for _ in range(8):
+        rest = torch.where(few, short - (short - row - column).exp().round().clamp_min(1).log(), torch.nan)
+        column = (rest - row).nanmedian(0).values.nan_to_num(0.0)
+        row = (rest - column).nanmedian(1, keepdim=True).values.nan_to_num(0.0)
+    row = _least(log - column, there)
+    for least in range(2, 17):  # the least count of a row need not be 1
+        ratio = (log - row - column).exp()
+        wrong = (there & ((ratio - ratio.round()).abs() > 2.0**-21 * ratio)).any(1, keepdim=True)
+        if not bool(wrong.any()):
+            break
+        row = torch.where(wrong, _least(log - column, there) - math.log(least), row)
+    row_scale, column_scale = row.exp().float(), column.exp().float()
+    counts = torch.where(there, (log - row - column).exp().round(), 0.0)
+    found = counts * row_scale.double() * column_scale.double()
+    if counts.max() > 2048 or bool(((found - x).abs() > 2.0**-21 * x).any()):
+        return None
+    return counts.half(), row_scale[:, 0].contiguous(), column_scale.contiguous()
+
+
+def _least(log: Tensor, there: Tensor) -> Tensor:
+    """The least number of each row, taken to stand for a count of 1; 0 in empty rows."""
+    least = torch.where(there, log, torch.inf).amin(1, keepdim=True)
+    return torch.where(least.isfinite(), least, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +154,9 @@ def halves(x: DenseFeatures, weight: Tensor) -> tuple[Tensor, Tensor]:
     shape, kind = (trials, 2 if split else 1, columns, _tile(width)), torch.float16 if split else torch.float32
     out, inverse = weight.new_empty(shape, dtype=kind), weight.new_empty(trials)
     tiles.split_weights[(trials,)](
-        weight, out, inverse, features, columns, H=width, TILE=_tile(width), ROWS=64, SPLIT=split
-    )
+        weight, x.column, out, inverse, features, columns, H=width, TILE=_tile(width), ROWS=64, SPLIT=split,
+        COLUMNS=x.column is not None,
+    )  # fmt: skip
     return out, inverse
 
 
@@ -179,9 +222,9 @@ def backward(
     partial = out if pieces == 1 else out.new_empty(pieces, *out.shape)
     grid = (triton.cdiv(x.shape[1], 2 * shape["PAIRS"]), triton.cdiv(trials, 2 if together else 1), pieces)
     tiles.gradients[grid](
-        x.by_feature, x.scale, x.inverse, signal, signal.stride(0), signal.stride(1), drop.key, drop.count, drop.threshold,
+        x.by_feature, x.scale, x.column, x.inverse, signal, signal.stride(0), signal.stride(1), drop.key, drop.count, drop.threshold,
         drop.scale, drop.key if words is None else words, partial, nodes, rows, pairs, x.shape[1], trials, each,
-        H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, WORDS=words is not None, TWO=together,
+        H=width, TILE=_tile(width), PIECES=x.pieces, SCALED=x.scale is not None, COLUMNS=x.column is not None, WORDS=words is not None, TWO=together,
         PACKED=packed and x.pieces > 0, **shape,
     )  # fmt: skip
     if pieces > 1:

@@ -29,26 +29,29 @@ def _halves(x):
 
 
 @triton.jit
+def _rows(weight, column, row, features, H: tl.constexpr, TILE: tl.constexpr, COLUMNS: tl.constexpr):
+    """Some rows of a trial's weights, times the numbers of the columns of X that they meet."""
+    col = tl.arange(0, TILE)
+    w = tl.load(
+        weight + row[:, None] * H + col[None, :], mask=(row < features)[:, None] & (col < H)[None, :], other=0.0
+    )
+    if COLUMNS:
+        w *= tl.load(column + row, mask=row < features, other=0.0)[:, None]
+    return w
+
+
+@triton.jit
 def split_weights(
-    weight,
-    out,
-    inverse,
-    features,
-    columns,
-    H: tl.constexpr,
-    TILE: tl.constexpr,
-    ROWS: tl.constexpr,
-    SPLIT: tl.constexpr,
-):
+    weight, column, out, inverse, features, columns,
+    H: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, SPLIT: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
     """The weights of one trial as halves: shape (trials, 2 halves, columns, TILE)."""
     trial = tl.program_id(0).to(tl.int64)
     col = tl.arange(0, TILE)
     own = weight + trial * features * H
     most = tl.zeros([ROWS, TILE], dtype=tl.float32)
     for begin in range(0, features, ROWS):
-        row = begin + tl.arange(0, ROWS)
-        there = (row < features)[:, None] & (col < H)[None, :]
-        most = tl.maximum(most, tl.abs(tl.load(own + row[:, None] * H + col[None, :], mask=there, other=0.0)))
+        most = tl.maximum(most, tl.abs(_rows(own, column, begin + tl.arange(0, ROWS), features, H, TILE, COLUMNS)))
     power, back = _power(tl.max(tl.max(most, axis=1), axis=0))
     if not SPLIT:
         power, back = power * 0 + 1, back * 0 + 1
@@ -57,8 +60,7 @@ def split_weights(
     out += trial * size * (2 if SPLIT else 1)
     for begin in range(0, columns, ROWS):
         row = begin + tl.arange(0, ROWS)
-        there = (row < features)[:, None] & (col < H)[None, :]
-        w = tl.load(own + row[:, None] * H + col[None, :], mask=there, other=0.0) * power
+        w = _rows(own, column, row, features, H, TILE, COLUMNS) * power
         place = row[:, None] * TILE + col[None, :]
         if SPLIT:
             high, low = _halves(w)
@@ -291,17 +293,19 @@ def _gradient(
 
 
 @triton.jit
-def _put_gradient(out, total, feature, features, col, H: tl.constexpr, there):
+def _put_gradient(out, total, column, feature, features, col, H: tl.constexpr, COLUMNS: tl.constexpr, there):
     mask = (feature < features)[:, None] & (col < H)[None, :] & there
+    if COLUMNS:
+        total *= tl.load(column + feature, mask=feature < features, other=0.0)[:, None]
     tl.store(out + feature[:, None] * H + col[None, :], total, mask=mask)
 
 
 @triton.jit(do_not_specialize=["nodes", "trials", "features", "blocks"])
 def gradients(
-    x, row_scale, x_inverse, signal, node_stride, trial_stride, key, count, threshold, scale, words, partial,
+    x, row_scale, column, x_inverse, signal, node_stride, trial_stride, key, count, threshold, scale, words, partial,
     nodes, rows, pairs, features, trials, blocks,
     H: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr, PAIRS: tl.constexpr, PIECES: tl.constexpr, SCALED: tl.constexpr,
-    WORDS: tl.constexpr, TWO: tl.constexpr, PACKED: tl.constexpr,
+    COLUMNS: tl.constexpr, WORDS: tl.constexpr, TWO: tl.constexpr, PACKED: tl.constexpr,
 ):  # fmt: skip
     """drop(X)ᵀ G over a piece of the nodes, for a tile of features and one trial, or two; partial: (pieces, trials, features, H)."""
     pair = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
@@ -337,14 +341,14 @@ def gradients(
     back = x_inverse * tl.load(scale + t0)
     out = partial + (piece * trials.to(tl.int64) + t0) * features * H
     there = first < trials
-    _put_gradient(out, even0 * back, 2 * pair, features, col, H, there)
-    _put_gradient(out, odd0 * back, 2 * pair + 1, features, col, H, there)
+    _put_gradient(out, even0 * back, column, 2 * pair, features, col, H, COLUMNS, there)
+    _put_gradient(out, odd0 * back, column, 2 * pair + 1, features, col, H, COLUMNS, there)
     if TWO:
         back = x_inverse * tl.load(scale + t1)
         out = partial + (piece * trials.to(tl.int64) + t1) * features * H
         there = first + 1 < trials
-        _put_gradient(out, even1 * back, 2 * pair, features, col, H, there)
-        _put_gradient(out, odd1 * back, 2 * pair + 1, features, col, H, there)
+        _put_gradient(out, even1 * back, column, 2 * pair, features, col, H, COLUMNS, there)
+        _put_gradient(out, odd1 * back, column, 2 * pair + 1, features, col, H, COLUMNS, there)
 
 
 @triton.jit(do_not_specialize=["size", "pieces"])
