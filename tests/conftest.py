@@ -27,8 +27,13 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(items):
-    """What is said about edges that are listed once is tested in graph/test_direction.py and cli/test_direction.py."""
+    """What is said about edges that are listed once is tested in graph/test_direction.py and cli/test_direction.py.
+
+    Long files come first, so that two processes which take one file after another end together.
+    """
     here = Path(__file__).parent
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
     for item in items:
         if item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in FILES:
             item.add_marker(pytest.mark.filterwarnings("ignore::unspool.graph.EdgeDirectionWarning"))

@@ -81,6 +81,7 @@ def test_a_run_that_is_told_to_end_keeps_what_it_has(tmp_path, ctrl_c):
         assert told["trials"] > 0
 
 
+@pytest.mark.slow
 def test_a_study_of_a_script_ends(tmp_path):
     file = tmp_path / "study.db"
     words = ["study", "run", "SGC", "--dataset", "contextual_sbm", "--setting", "lr=0.1,0.2", "--seeds", "30"]

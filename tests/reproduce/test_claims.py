@@ -145,8 +145,15 @@ def test_depths_that_are_asked_for_stay_beside_others(tmp_path):
 # -- nonlinearity ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [WithNonNegative, WithoutNonNegative])
-@pytest.mark.parametrize("teleport", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("kind", "teleport"),
+    [
+        (WithNonNegative, 0.1),
+        (WithoutNonNegative, 0.0),
+        pytest.param(WithNonNegative, 0.0, marks=pytest.mark.slow),
+        pytest.param(WithoutNonNegative, 0.1, marks=pytest.mark.slow),
+    ],
+)
 def test_the_networks_keep_the_laws_of_models(kind, teleport):
     check_model(lambda: kind(5, 3, hidden=4, depth=3, teleport=teleport), features=5)
 

@@ -18,7 +18,7 @@ from unspool import datasets
 from unspool.study import Access, Status, Store
 
 torch.set_num_threads(1)
-KILLS = 15  # of each kind
+KILLS = int(sys.argv[2])  # of each kind
 MODELS = (us.models.GCN, us.models.UGDGNN, us.models.APPNP)
 
 

@@ -19,11 +19,11 @@ pytestmark = pytest.mark.long
 ROUNDING = 1e-5
 
 
-@pytest.fixture(scope="module")
-def killing(tmp_path_factory):
+@pytest.fixture(scope="module", params=[5, pytest.param(15, marks=pytest.mark.slow)], ids="{} kills".format)
+def killing(request, tmp_path_factory):
     """What happened to the processes of killing.py."""
-    script = [sys.executable, str(Path(__file__).with_name("killing.py")), str(tmp_path_factory.mktemp("killing"))]
-    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
+    script = [sys.executable, Path(__file__).with_name("killing.py"), tmp_path_factory.mktemp("killing"), request.param]
+    done = subprocess.run([*map(str, script)], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -41,8 +41,8 @@ def test_killed_again_and_again_ends_as_if_never_killed(killing, kind):
     whole, killed = killing[kind], killing[f"killed {kind}"]
     assert whole["well"]
     assert len(whole["table"]) == 24
-    assert killed["kills"] == 15
-    assert killed["amid"] >= 3  # some were done, some not
+    assert killed["kills"] in (5, 15)
+    assert killed["amid"] >= killed["kills"] // 5  # some were done, some not
     for study in killed["studies"]:
         assert study["well"]
         assert len(study["told"]) == len(set(study["told"]))  # nothing that is done is done again

@@ -168,8 +168,18 @@ def test_decay_that_an_optimiser_does_not_know_is_refused(data):
         train.fit(model, train.Task.of(data), TrainConfig(weight_decay=1e-3, optimiser=torch.optim.LBFGS))
 
 
+#: One of each kind of propagation; the others learn in bfloat16 in the release check.
+HALVED = (us.models.SGC, us.models.UGDGNN, us.models.GCN, us.models.AirGNN, us.models.ElasticGNN, us.models.SignedGNN)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("kind", us.models.MODELS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind in HALVED else pytest.mark.slow, id=kind.__name__)
+        for kind in us.models.MODELS
+    ],
+)
 def test_bfloat16_learns_what_float32_learns(data, kind):
     scores = []
     for precision in train.Precision:

@@ -64,6 +64,7 @@ def agree(one, other):
     assert {k: r.valid_loss for k, r in a.items()} == pytest.approx({k: r.valid_loss for k, r in b.items()}, rel=1e-5)
 
 
+@pytest.mark.slow  # in make test the library's processes are compared, in tests/study/test_processes.py
 def test_several_processes_give_the_same_numbers(file, tmp_path):
     text = ask("study", "run", "GCN", "MLP", *SMALL, "--jobs", "2", "--out", tmp_path / "two.db")
     assert "on cpu, 2 processes" in text
