@@ -8,13 +8,14 @@ its authors write it, ``(A @ h) @ w``: one channel map instead of three, and not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from unspool.objective import Coefficient, Fidelity, Given, Objective, Ridge, Smoothness, channel
 from unspool.objective.form import Form, NotPolynomial, form_of
-from unspool.ops.spmm import spmm
+from unspool.ops import kernels
+from unspool.ops.hop_blend import hop_blend
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +29,30 @@ class FusedStep:
 
     def __call__(self, h: Tensor, given: Given) -> Tensor:
         """One step from h."""
+        if self._numbers and kernels.fused(h, given.x):
+            maps: list[Any] = [1.0 if form.one else form.at(given) for form in (self.h, self.sh, self.x)]
+            return hop_blend(given.graph.require_laplacian(), h, given.x, *maps)
         total = None if self.h.zero else channel.apply(h, self.h.at(given))
         if not self.sh.zero:
-            moved = spmm(given.graph.require_laplacian(), h)
-            if self.ratio is not None:
-                moved = torch.add(moved, given.x, alpha=self.ratio)
+            give = 0.0 if self.ratio is None else self.ratio
+            moved = hop_blend(given.graph.require_laplacian(), h, given.x, give=give)
             part = _applied(moved, self.sh, given)
             total = part if total is None else total + part
         if self.ratio is None and not self.x.zero:
             part = _applied(given.x, self.x, given)
             total = part if total is None else total + part
         return h * 0.0 if total is None else total
+
+    def settled_like(self, other: FusedStep) -> FusedStep:
+        """The same step, with 0 and 1 for what another one, of the same terms with numbers filled in, has found to be that."""
+        pairs = ((self.h, other.h), (self.sh, other.sh), (self.x, other.x))
+        h, sh, x = (Form({}) if known.zero else Form({((), None): 1.0}) if known.one else form for form, known in pairs)
+        return FusedStep(h, sh, x, x.multiple_of(sh))
+
+    @property
+    def _numbers(self) -> bool:
+        """Whether all three maps are numbers, and there is a hop to take."""
+        return not self.sh.zero and self.h.number and self.sh.number and self.x.number
 
 
 def fused_step(objective: Objective, step: object) -> FusedStep | None:

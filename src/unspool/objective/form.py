@@ -38,6 +38,16 @@ class Form:
         """Whether nothing is left."""
         return not self.parts
 
+    @property
+    def number(self) -> bool:
+        """Whether no matrix or diagonal is in it."""
+        return all(matrix is None for _, matrix in self.parts)
+
+    @property
+    def one(self) -> bool:
+        """Whether it is 1 and nothing else, to rounding."""
+        return self.parts.keys() == {((), None)} and abs(self.parts[(), None] - 1.0) <= _TINY
+
     def __add__(self, other: Form | float) -> Form:
         parts = dict(self.parts)
         for monomial, factor in _form(other).parts.items():

@@ -65,6 +65,31 @@ def test_what_decides_which_formula_is_used_still_separates():
     assert apart(us.models.TWIRLS, {"penalty": Robust.LOG}, {"penalty": Robust.CAPPED})
 
 
+def test_what_cancels_whatever_the_numbers_are_is_left_out():
+    step = vars(with_fixed_numbers(us.models.AirGNN(4, 2, residual=0.3)).propagation)["_fused"]
+    assert step.h.zero  # a layer is A H and a pull, as it is alone
+    assert step.sh.one
+    assert step.x.zero
+
+
+class Steps(us.models.Model):
+    """Smoothing with a step of its own, and a pull towards the input."""
+
+    step: float = us.setting(0.5, "η")
+
+    def build(self):
+        """Make the parts."""
+        self.p_pre = us.nn.Linear(self.in_features, self.out_features)
+        objective = us.Smoothness(0.5) + us.RowSparseFidelity(0.1)
+        self.propagation = us.unroll(objective, us.ProximalGradient(step=self.step), 3)
+
+
+def test_what_cancels_with_some_numbers_alone_separates():
+    kept, half, other = (signature(prepared(Steps, step=step)) for step in (1.0, 0.5, 0.25))
+    assert kept != half  # H is gone from the step of 1.0
+    assert half == other is not None
+
+
 def test_the_model_itself_is_left_as_it_was():
     model = us.models.TWIRLS(4, 2, threshold=0.3)
     before = dict(model.named_parameters())

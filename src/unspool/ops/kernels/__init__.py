@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from unspool.ops.kernels import cpu
 from unspool.ops.operator import Csr
@@ -38,8 +39,11 @@ def step_for(x: Tensor) -> Step:
 def fused(*tensors: Tensor) -> bool:
     """Whether ops on these tensors run as kernels that take all trials at once: single precision on an NVIDIA GPU, outside of compilers.
 
+    Nor where somebody watches torch's operations (a dispatch mode), who would not see what kernels do.
+
     Example:
         >>> fused(torch.ones(2))
         False
     """
-    return all(t.is_cuda and t.dtype == torch.float32 for t in tensors) and not torch.compiler.is_compiling()
+    single = all(t.is_cuda and t.dtype == torch.float32 for t in tensors)
+    return single and not torch.compiler.is_compiling() and not is_in_torch_dispatch_mode(include_infra_modes=False)

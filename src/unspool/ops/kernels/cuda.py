@@ -16,25 +16,19 @@ from unspool.ops.operator import HUB, Csr
 
 @triton.jit
 def _ending(
-    base,
-    weight,
-    lagged,
-    row,
-    cols,
-    mask,
-    width,
-    ACC: tl.constexpr,
-    BASE: tl.constexpr,
-    WEIGHT: tl.constexpr,
-    LAG: tl.constexpr,
-):
-    """weight · base − lagged for one row, asked for before the long gather so that it arrives meanwhile."""
+    base, weight, other, other_weight, lagged, row, cols, mask, width,
+    ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, OTHER: tl.constexpr, LAG: tl.constexpr, EACH: tl.constexpr,
+):  # fmt: skip
+    """weight · base + other weight · other − lagged for one row, asked for before the long gather so that it arrives meanwhile."""
     place = row.to(tl.int64) * width + cols
     ending = tl.zeros(cols.shape, dtype=ACC)
     if BASE:
         ending = tl.load(base + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
         if WEIGHT:
-            ending = ending * tl.load(weight + cols, mask=mask, other=0.0).to(ACC)
+            ending = ending * tl.load(weight + cols // EACH, mask=mask, other=0.0).to(ACC)
+    if OTHER:
+        more = tl.load(other + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
+        ending += more * tl.load(other_weight + cols // EACH, mask=mask, other=0.0).to(ACC)
     if LAG:
         ending -= tl.load(lagged + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
     return ending
@@ -67,7 +61,10 @@ def _rows(
     out,
     base,
     weight,
+    other,
+    other_weight,
     lagged,
+    factor,
     width,
     scale,
     LONGEST: tl.constexpr,
@@ -76,7 +73,10 @@ def _rows(
     ACC: tl.constexpr,
     BASE: tl.constexpr,
     WEIGHT: tl.constexpr,
+    OTHER: tl.constexpr,
     LAG: tl.constexpr,
+    FACTOR: tl.constexpr,
+    EACH: tl.constexpr,
 ):
     """The first ``pieces`` programs sum pieces of hubs (they take longest), the others one short row each."""
     program = tl.program_id(0)
@@ -92,8 +92,12 @@ def _rows(
         first = tl.load(crow + row)
         last = tl.load(crow + row + 1)
         if last - first <= LONGEST:
-            ending = _ending(base, weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, LAG)
+            ending = _ending(
+                base, weight, other, other_weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, OTHER, LAG, EACH
+            )
             total = _sum_entries(col, val, y, first, last, cols, mask, width, NEIGHBOURS, COLUMNS, ACC)
+            if FACTOR:
+                total = total * tl.load(factor + cols // EACH, mask=mask, other=0.0).to(ACC)
             place = row.to(tl.int64) * width + cols
             tl.store(out + place, (total * scale + ending).to(out.dtype.element_ty), mask=mask)
 
@@ -106,7 +110,10 @@ def _hubs(
     out,
     base,
     weight,
+    other,
+    other_weight,
     lagged,
+    factor,
     width,
     scale,
     TOGETHER: tl.constexpr,
@@ -114,7 +121,10 @@ def _hubs(
     ACC: tl.constexpr,
     BASE: tl.constexpr,
     WEIGHT: tl.constexpr,
+    OTHER: tl.constexpr,
     LAG: tl.constexpr,
+    FACTOR: tl.constexpr,
+    EACH: tl.constexpr,
 ):
     """The program of a hub's first piece adds all its pieces, in an order that never changes."""
     piece = tl.program_id(0)
@@ -123,7 +133,9 @@ def _hubs(
     row = tl.load(hubs + piece * 3)
     before = tl.load(hubs + tl.maximum(piece - 1, 0) * 3)
     if (piece == 0) | (before != row):
-        ending = _ending(base, weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, LAG)
+        ending = _ending(
+            base, weight, other, other_weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, OTHER, LAG, EACH
+        )
         total = tl.zeros([TOGETHER, COLUMNS], dtype=ACC)
         first = piece
         more = 1
@@ -134,8 +146,11 @@ def _hubs(
             total += tl.load(partial + place, mask=mine[:, None] & mask[None, :], other=0.0)
             more = (tl.sum(mine.to(tl.int32), axis=0) == TOGETHER).to(tl.int32)
             first += TOGETHER
+        whole = tl.sum(total, axis=0)
+        if FACTOR:
+            whole = whole * tl.load(factor + cols // EACH, mask=mask, other=0.0).to(ACC)
         place = row.to(tl.int64) * width + cols
-        tl.store(out + place, (tl.sum(total, axis=0) * scale + ending).to(out.dtype.element_ty), mask=mask)
+        tl.store(out + place, (whole * scale + ending).to(out.dtype.element_ty), mask=mask)
 
 
 def step(
@@ -153,6 +168,41 @@ def step(
     The order of a sum depends on ``neighbours``, the entries that are taken at once, and on nothing else: give it where results
     of different widths must agree in every bit.
     """
+    _launch(csr, y, out, scale, None, base, weight, None, None, lagged, 1, neighbours)
+
+
+def blend(
+    csr: Csr,
+    y: Tensor,
+    out: Tensor,
+    hop: Tensor | None,
+    keep: Tensor | None,
+    give: Tensor | None,
+    x: Tensor | None,
+    each: int,
+) -> None:
+    """Compute ``out = hop * M y + keep * y + give * x`` in one pass, with a number for ``each`` columns; what is not given is not read.
+
+    Results of different widths agree in every bit.
+    """
+    base = None if keep is None else y
+    _launch(csr, y, out, 1.0, hop, base, keep, x, give, None, each, 2)
+
+
+def _launch(
+    csr: Csr,
+    y: Tensor,
+    out: Tensor,
+    scale: float,
+    factor: Tensor | None,
+    base: Tensor | None,
+    weight: Tensor | None,
+    other: Tensor | None,
+    other_weight: Tensor | None,
+    lagged: Tensor | None,
+    each: int,
+    neighbours: int | None,
+) -> None:
     rows, width = csr.crow.numel() - 1, y.shape[1]
     if rows == 0 or width == 0:
         return
@@ -163,18 +213,21 @@ def step(
         neighbours = 8 if columns <= 64 else 2
     blocks = triton.cdiv(width, columns)
     wide = y.dtype == torch.float64
-    ends = (out, out if base is None else base, out if weight is None else weight, out if lagged is None else lagged)
-    flags = {"BASE": base is not None, "WEIGHT": weight is not None, "LAG": lagged is not None}
+    ends = [out if end is None else end for end in (base, weight, other, other_weight, lagged, factor)]
+    flags = {
+        "BASE": base is not None, "WEIGHT": weight is not None, "OTHER": other is not None, "LAG": lagged is not None,
+        "FACTOR": factor is not None, "EACH": each,
+    }  # fmt: skip
     tile = {"COLUMNS": columns, "ACC": tl.float64 if wide else tl.float32, "num_warps": 1}
     pieces = csr.hubs.shape[0]
     with torch.cuda.device(y.device):
         partial = torch.empty(pieces, width, device=y.device, dtype=torch.float64 if wide else torch.float32)
         _rows[(pieces + rows, blocks)](
-            csr.crow, csr.col, csr.val, csr.hubs, pieces, partial, y, *ends, width, scale,
+            csr.crow, csr.col, csr.val, csr.hubs, pieces, partial, y, out, *ends, width, scale,
             LONGEST=HUB, NEIGHBOURS=neighbours, **flags, **tile,
         )  # fmt: skip
         if pieces:
-            _hubs[(pieces, blocks)](csr.hubs, pieces, partial, *ends, width, scale, TOGETHER=16, **flags, **tile)
+            _hubs[(pieces, blocks)](csr.hubs, pieces, partial, out, *ends, width, scale, TOGETHER=16, **flags, **tile)
 
 
 @triton.jit

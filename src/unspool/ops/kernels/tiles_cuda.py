@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -73,3 +74,32 @@ def add_pieces(partial: Tensor, groups: int) -> Tensor:
         partial, out, pieces, blocks, blocks // groups, size, columns, ROWS=16, COLUMNS=64, num_warps=4
     )
     return out
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "each"])
+def _dot(
+    a, b, partial, nodes, blocks, each,
+    CHANNELS: tl.constexpr, WIDE: tl.constexpr, NODES: tl.constexpr, BLOCKS: tl.constexpr,
+):  # fmt: skip
+    block, channel = tl.program_id(0) * BLOCKS + tl.arange(0, BLOCKS), tl.arange(0, WIDE)
+    ours = (block < blocks)[:, None] & (channel < CHANNELS)[None, :]
+    spot = block[:, None] * CHANNELS + channel[None, :]
+    piece = tl.program_id(1)
+    total = tl.zeros([NODES, BLOCKS, WIDE], dtype=tl.float32)
+    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), NODES):
+        node = begin + tl.arange(0, NODES)
+        there = (node < nodes)[:, None, None] & ours[None]
+        place = node.to(tl.int64)[:, None, None] * (blocks * CHANNELS) + spot[None]
+        total += tl.load(a + place, mask=there, other=0.0) * tl.load(b + place, mask=there, other=0.0)
+    found = tl.sum(tl.sum(total, axis=2), axis=0)
+    tl.store(partial + piece.to(tl.int64) * blocks + block, found, mask=block < blocks)
+
+
+def dot(a: Tensor, b: Tensor, groups: int) -> Tensor:
+    """Σ a b over the nodes and channels of each group of blocks."""
+    a, b = ready(a), ready(b)
+    walk = tiles(*a.shape)
+    partial = a.new_empty(walk.pieces, a.shape[1], 1)
+    with torch.cuda.device(a.device):
+        _dot[walk.grid](a, b, partial, a.shape[0], a.shape[1], walk.each, **walk.sizes)
+        return add_pieces(partial, groups)[:, 0]

@@ -103,6 +103,9 @@ def with_fixed_numbers(model: nn.Module) -> nn.Module:
 def _held(net: Unrolled, like: Tensor | None) -> Unrolled:
     terms = tuple(_with_held(term) for term in net.objective.terms)
     made = Unrolled(Objective(terms), _with_held(net.algorithm), net.depth, net.start, net.adjoint, net.between)
+    if (step := vars(made)["_fused"]) is not None:
+        # A step of 1/(2w) on w ‖B H‖² keeps nothing of H, which is seen in the numbers and in no tensor that holds them.
+        vars(made)["_fused"] = step.settled_like(vars(net)["_fused"])
     for name, parameter in net.coefficients.items():
         made.coefficients[name] = parameter
     for leaf in made.leaves:
