@@ -1,5 +1,7 @@
 """The gradient law: however the primitive is transformed, both gradients are those of the dense power series."""
 
+import itertools
+
 import pytest
 import torch
 from torch.func import grad, vmap
@@ -117,10 +119,14 @@ def assert_close(result, expected, tolerance=1e-9):
         assert float((a - b).norm()) <= tolerance * float(b.norm())
 
 
-@pytest.mark.parametrize("name", list(TRANSFORMS))
-@pytest.mark.parametrize("degree", DEGREES)
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("basis", BASES)
+def first_order():
+    """Every transform of every case; compiling takes half a second, so `make test` compiles the highest degree alone."""
+    for basis, kind, degree, name in itertools.product(BASES, KINDS, DEGREES, TRANSFORMS):
+        slow = name.startswith("compile") and degree != DEGREES[-1]
+        yield pytest.param(basis, kind, degree, name, marks=pytest.mark.slow if slow else [])
+
+
+@pytest.mark.parametrize(("basis", "kind", "degree", "name"), list(first_order()))
 def test_gradient_is_the_dense_gradient(basis, kind, degree, name):
     dims, transform = TRANSFORMS[name]
     loss, dense_loss = losses(basis)
@@ -185,10 +191,14 @@ def test_one_gradient_alone_to_second_order(basis, kind, only):
 WHERE_CUT = ["eager", "leading dims", "vmap", "vmap(grad)", "compile(vmap)", "double backward of vmap", "nested grad"]
 
 
-@pytest.mark.parametrize("name", WHERE_CUT)
-@pytest.mark.parametrize(("features", "out"), [(20, 13), (4, 3), (3, 9)])
-@pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("basis", BASES)
+def cut():
+    """Every transform of every width; `make test` compiles the widest alone."""
+    for basis, kind, width, name in itertools.product(BASES, KINDS, [(20, 13), (4, 3), (3, 9)], WHERE_CUT):
+        slow = name.startswith("compile") and width != (20, 13)
+        yield pytest.param(basis, kind, *width, name, marks=pytest.mark.slow if slow else [])
+
+
+@pytest.mark.parametrize(("basis", "kind", "features", "out", "name"), list(cut()))
 def test_the_law_holds_for_pieces(monkeypatch, basis, kind, features, out, name):
     monkeypatch.setattr(column_pieces, "cache_bytes", lambda: 100 * NODES)  # at most eight columns at a time
     dims, transform = (TRANSFORMS | SECOND)[name]

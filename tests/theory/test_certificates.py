@@ -8,7 +8,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("claim", theory.CLAIMS, ids=lambda c: f"{c.name}: {c.statement}"[:60])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_claim_ends_as_documented(claim, seed):
     certificate = claim.certify(seed, trials=2)
     assert certificate.as_stated, str(certificate)
