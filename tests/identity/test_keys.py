@@ -89,7 +89,7 @@ def test_defaults_stay_what_they_are(later):
 
 
 #: Settings that models gained after the line above was written; their keys stayed.
-GAINED: dict[str, tuple[str, ...]] = {"TrainConfig": ("lr_schedule", "lr_epochs", "clip")}
+GAINED: dict[str, tuple[str, ...]] = {"TrainConfig": ("lr_schedule", "lr_epochs", "clip", "upper")}
 
 
 def test_keys_outlive_settings_that_models_gain():
@@ -181,7 +181,7 @@ def test_every_setting_of_training_counts():
     other = {
         "lr": 0.02, "weight_decay": 0.1, "epochs": 50, "monitor": Monitor.LAST_EPOCH, "stop": Stop.NEVER, "patience": 7, "min_epochs": 3,
         "optimiser": torch.optim.AdamW, "precision": Precision.BFLOAT16, "lower_level": LowerLevel.EXACT,
-        "lr_schedule": Rates.COSINE, "lr_epochs": 50, "clip": 1.0,
+        "lr_schedule": Rates.COSINE, "lr_epochs": 50, "clip": 1.0, "upper": "ce + consistency(views=2)",
     }  # fmt: skip
     assert set(other) == set(TrainConfig.schema)
     found = {key(us.models.APPNP, TrainConfig(**{name: value})) for name, value in other.items()}

@@ -10,6 +10,8 @@ import torch
 import unspool as us
 from unspool.settings.kinds import Anything, EnumMember, Flag, Instance, Listed, Nullable, Real, Text, Whole
 from unspool.train.config import Decay, OptimiserKind
+from unspool.train.upper import Consistency, Upper
+from unspool.train.upper.language import UpperKind
 
 
 class Side(Enum):
@@ -35,7 +37,7 @@ KINDS = [
     Whole(), Whole(low=1), Whole(high=5), Whole(2, 7), Real(), Real(low=0.0), Real(low=0.0, low_open=True), Real(high=1.0),
     Real(high=1.0, high_open=True), Real(0.0, 1.0), Real(0.0, 1.0, True, True), Flag(), EnumMember(Side), Text(), Listed(Whole(0)),
     Listed(Real(0.0, 1.0)), Listed(EnumMember(Side)), Instance((Box, Point)), Nullable(Whole(1)), Nullable(Listed(Real())), Anything(),
-    Decay(), OptimiserKind(),
+    Decay(), OptimiserKind(), UpperKind(),
 ]  # fmt: skip
 
 
@@ -69,6 +71,8 @@ def fitting(kind):
         return [0.0, 5e-4, {"first": 5e-4}, {"first": 0.1, "convolution": 1e-3}]
     if isinstance(kind, OptimiserKind):
         return [torch.optim.Adam, torch.optim.SGD, torch.optim.LBFGS]
+    if isinstance(kind, UpperKind):
+        return [Upper.parse("ce"), Upper.parse("ce + 2*consistency(views=4, temperature=0.5) under drop_nodes(0.5)")]
     assert isinstance(kind, Anything)
     return [None, True, 3, 0.5, "word", [1, "a"]]
 
@@ -112,6 +116,8 @@ def foreign(kind):
         return [-1e-300, math.nan, {"first": -1.0}, {"first": "much"}, "5e-4", True, None, [0.1]]
     if isinstance(kind, OptimiserKind):
         return ["adam", None, 3, torch.nn.Linear(1, 1).weight]
+    if isinstance(kind, UpperKind):
+        return [3, None, b"ce", ["ce"], Consistency]
     return []
 
 

@@ -268,5 +268,6 @@ def _lines(job: Job) -> list[str]:
         *weight_lines(job.loader),
         *(["rows of features are scaled to sum 1"] if trial.normalise_rows else []),
         f"{trial.name}, preset {trial.preset}: {settings or 'its defaults'}, learning rate {config.lr:g}, weight decay {decay}{exact}",
+        *([] if config.upper is None else [f"makes small  {config.upper}"]),
         f"up to {config.epochs} epochs, of which {kept} is kept; ends early: {config.stop_words()}",
     ]

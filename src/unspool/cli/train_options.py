@@ -132,6 +132,8 @@ def loader_of(data: DataOptions, loss: str | None, device: str) -> TrialLoader:
 def check_trial(trial: Trial, loader: TrialLoader) -> nn.Module:
     """Find out before the work whether the model can be built, and whether the optimiser takes it and its decay."""
     model = trial.build(int(loader.data.features.shape[1]), loader.outputs)
+    if trial.config.upper is not None:
+        trial.config.upper.check(loader.first)
     check_groups([trial])
     _check_optimiser(trial, model)
     return model

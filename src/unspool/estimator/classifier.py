@@ -50,6 +50,8 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
         patience: training ends after as many epochs without improvement; None for never.
         lr_schedule, lr_epochs, clip: how the learning rate changes, and the largest norm of the gradient (see
             :class:`~unspool.train.TrainConfig`).
+        upper: the loss of training as a sum of terms (:mod:`unspool.train.upper`), or its text, such as
+            ``"ce + 2*consistency(views=4, temperature=0.5) under drop_nodes(0.5)"``.
         callbacks: functions that are called after each epoch with a :class:`~unspool.train.Moment`, and may end training.
         warm_start: let ``fit`` go on from the weights that an earlier ``fit`` has learnt, with the same classes and features.
         valid_share: share of each class's labelled nodes that is held back to choose the epoch. With 0 nothing is held back:

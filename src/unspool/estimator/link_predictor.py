@@ -56,6 +56,7 @@ class LinkPredictor(OpenSettings):
         weight_decay: one number for weight matrices and biases, or one per group of parameters.
         monitor: what decides which epoch's weights are kept.
         patience: training ends after as many epochs without improvement; None for never.
+        upper: the loss of training as a sum of terms (:mod:`unspool.train.upper`), or its text, such as ``"loss + consistency(views=2)"``.
         valid_share, test_share: shares of the links that are held back to choose the epoch and to measure the result; with a test share of 0
             nothing is measured.
         normalise_rows: let every row of features sum to one first.
@@ -103,6 +104,7 @@ class LinkPredictor(OpenSettings):
         weight_decay: Any = _USUAL.weight_decay,
         monitor: Monitor = _USUAL.monitor,
         patience: int | None = _USUAL.patience,
+        upper: Any = None,
         valid_share: float = 0.05,
         test_share: float = 0.1,
         normalise_rows: bool = False,
@@ -116,6 +118,7 @@ class LinkPredictor(OpenSettings):
         self.weight_decay = weight_decay
         self.monitor = monitor
         self.patience = patience
+        self.upper = upper
         self.valid_share = valid_share
         self.test_share = test_share
         self.normalise_rows = normalise_rows
@@ -220,7 +223,7 @@ class LinkPredictor(OpenSettings):
                 raise InputError(name, share, "a share of the links, between 0 and 1")
         return TrainConfig(
             lr=self.lr, weight_decay=self.weight_decay, epochs=self.epochs, monitor=self.monitor,
-            stop=Stop.NEVER if self.patience is None else Stop.PATIENCE, patience=1 if self.patience is None else self.patience,
+            stop=Stop.NEVER if self.patience is None else Stop.PATIENCE, patience=1 if self.patience is None else self.patience, upper=self.upper,
         )  # fmt: skip
 
 

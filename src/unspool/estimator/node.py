@@ -66,6 +66,7 @@ class NodeEstimator(OpenSettings, ABC):
         lr_schedule: Rates = _USUAL.lr_schedule,
         lr_epochs: int = _USUAL.lr_epochs,
         clip: float | None = _USUAL.clip,
+        upper: Any = None,
         callbacks: Any = (),
         warm_start: bool = False,
         valid_share: float = 0.2,
@@ -89,6 +90,7 @@ class NodeEstimator(OpenSettings, ABC):
         self.lr_schedule = lr_schedule
         self.lr_epochs = lr_epochs
         self.clip = clip
+        self.upper = upper
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.valid_share = valid_share
@@ -178,6 +180,7 @@ class NodeEstimator(OpenSettings, ABC):
             lr_schedule=self.lr_schedule,
             lr_epochs=self.lr_epochs,
             clip=self.clip,
+            upper=self.upper,
         )
 
     def _stand_in(self) -> Any:
@@ -261,7 +264,7 @@ class NodeEstimator(OpenSettings, ABC):
         return self
 
     def _check_numbers(self) -> None:
-        names = ("epochs", "lr", "weight_decay", "monitor", "patience", "lr_schedule", "lr_epochs", "clip")
+        names = ("epochs", "lr", "weight_decay", "monitor", "patience", "lr_schedule", "lr_epochs", "clip", "upper")
         for name in names:
             value = getattr(self, name)
             if name == "monitor" and not isinstance(value, Monitor):

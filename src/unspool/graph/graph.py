@@ -252,6 +252,15 @@ class Graph:
         why = _NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian  # there is no B for I − A
         return _replaced(self, smoother=self.operator, scale=1.0, _exact_smoother=self._exact, _no_laplacian=why)
 
+    def with_operator(self, operator: Operator, why: str) -> Graph:
+        """The same nodes with another A in the place of this one, and I − A in that of BᵀB, for networks that see the graph through A alone.
+
+        Args:
+            operator: A and its transpose.
+            why: the sentence for those that ask for the incidence matrix, which there is none of.
+        """
+        return _replaced(self, operator=operator, smoother=operator, scale=1.0, _no_laplacian=why)
+
     # -- using -----------------------------------------------------------------------------------------------------
 
     def __matmul__(self, x: Tensor) -> Tensor:

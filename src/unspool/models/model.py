@@ -27,7 +27,7 @@ from unspool.unrolling import Implicit, Unrolled, unroll
 #: What training, studies and estimators call their own arguments: a setting of such a name would mean something else to them.
 RESERVED = frozenset({
     "lr", "weight_decay", "epochs", "monitor", "stop", "patience", "min_epochs", "optimiser", "precision", "lower_level",  # of training
-    "lr_schedule", "lr_epochs", "clip",
+    "lr_schedule", "lr_epochs", "clip", "upper",
     "seed", "preset", "count", "draw", "model",  # of studies
     "valid_share", "normalise_rows", "device", "features", "graph", "directed", "callbacks", "warm_start", "loss",
     "class_weight", "class_order",  # of estimators

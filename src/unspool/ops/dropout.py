@@ -119,11 +119,17 @@ def _blocks(x: Tensor, dim: int | None, trials: int) -> Tensor:
 
 
 def _trials(op: Any, shared: int) -> Any:
-    """The rule that folds trials into blocks; the first ``shared`` arguments are the same for all trials."""
+    """The rule that folds trials into blocks; the first ``shared`` arguments are places and entries of sparse features."""
 
     def rule(info: Any, in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
-        if any(dim is not None for dim in in_dims[:shared]):
+        if any(dim is not None for dim in in_dims[: max(shared - 1, 0)]):
             raise ValueError("vmap over sparse features is not supported: all trials share one input")
+        if shared and in_dims[shared - 1] is not None:  # entries of their own: what the mask leaves of ones, times them
+            own = args[shared - 1].movedim(in_dims[shared - 1], 0)  # type: ignore[arg-type]
+            ones = torch.ones(own.shape[1:], dtype=own.dtype, device=own.device)
+            dims = (*in_dims[: shared - 1], None, *in_dims[shared:])
+            left, dim = rule(info, dims, *args[: shared - 1], ones, *args[shared:])
+            return left * own[:, None], dim
         rest = (_blocks(a, d, info.batch_size) for a, d in zip(args[shared:], in_dims[shared:], strict=True))
         out = op(*args[:shared], *rest)
         return out.view(info.batch_size, out.shape[0] // max(info.batch_size, 1), *out.shape[1:]), 0

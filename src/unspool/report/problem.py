@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 from unspool.report.page import Block, Maths, Paragraph
+from unspool.train import TrainConfig
+from unspool.train.upper import Upper
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,14 @@ class Problem:
     Attributes:
         objective: the problem; empty where the card names none.
         derivation: how the model is derived from it.
+        upper: what training made small, where that was said as a sum.
         obstacle: why the steps of this network are not steps on it; None where they are, or where nobody can tell.
     """
 
     objective: str
     derivation: str
     obstacle: str | None = None
+    upper: Upper | None = None
 
     @staticmethod
     def of(card: Mapping[str, Any], network: Any) -> Problem:
@@ -42,7 +46,7 @@ class Problem:
                 steps()
             except IncompatibleError as problem:
                 obstacle = str(problem).partition(";")[0]
-        return Problem(_text(card, "objective"), _text(card, "derivation"), obstacle)
+        return Problem(_text(card, "objective"), _text(card, "derivation"), obstacle, _upper(card))
 
     def line(self) -> str:
         """For a terminal; empty where there is nothing to say."""
@@ -57,6 +61,15 @@ class Problem:
     def blocks(self) -> list[Block]:
         """For a page."""
         made: list[Block] = []
+        if self.upper is not None:
+            made += [
+                Paragraph(
+                    [
+                        f"What training made small ({self.upper.note}); pʳ is what view r of the network says, p̄ the mean of the views:"
+                    ]
+                ),
+                Maths(self.upper.formula),
+            ]
         if self.objective and self.obstacle is None:
             made.append(Paragraph(["The problem behind its propagation:"]))
         elif self.objective:
@@ -72,6 +85,17 @@ class Problem:
         if self.derivation:
             made.append(Paragraph([f"Derivation: {self.derivation}."]))
         return made if made else [Paragraph(["The card does not name its problem."])]
+
+
+def _upper(card: Mapping[str, Any]) -> Upper | None:
+    """What the card says of the upper level; None where it says nothing, or names what files know by name only."""
+    trial: Any = card.get("trial")
+    config: Any = trial.get("config") if isinstance(trial, Mapping) else None
+    said: Any = config.get("upper") if isinstance(config, Mapping) else None
+    try:
+        return None if said is None else TrainConfig.schema["upper"].from_plain(said)
+    except InputError:
+        return None
 
 
 def _text(card: Mapping[str, Any], name: str) -> str:

@@ -79,15 +79,19 @@ class Setting:
         """The value as it is kept, or one sentence that names the setting."""
         try:
             return self.kind.accept(value)
-        except Mismatch:
-            raise InputError(self.name, value, self.kind.expected, self.hint, owner=self.owner) from None
+        except Mismatch as problem:
+            raise InputError(self.name, value, self.kind.expected, self._way(problem), owner=self.owner) from None
 
     def parse(self, text: str) -> Any:
         """The value that was typed, or one sentence."""
         try:
             return self.kind.parse(text.strip())
-        except Mismatch:
-            raise InputError(self.name, text, self.typed, self.hint, owner=self.owner) from None
+        except Mismatch as problem:
+            raise InputError(self.name, text, self.typed, self._way(problem), owner=self.owner) from None
+
+    def _way(self, problem: Mismatch) -> str | None:
+        """A way out: what the mismatch says of one, or the setting."""
+        return str(problem) or self.hint
 
     def to_plain(self, value: Any) -> Any:
         """The value as something that JSON can hold, or one sentence."""
@@ -102,8 +106,8 @@ class Setting:
         """Back from that."""
         try:
             return self.kind.from_plain(plain)
-        except Mismatch:
-            raise InputError(self.name, plain, self.typed, self.hint, owner=self.owner) from None
+        except Mismatch as problem:
+            raise InputError(self.name, plain, self.typed, self._way(problem), owner=self.owner) from None
 
     @property
     def typed(self) -> str:

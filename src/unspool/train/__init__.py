@@ -9,6 +9,7 @@
 (20, True)
 """
 
+from unspool.train.bilevel import BilevelProblem, problem_of
 from unspool.train.callbacks import Callback, Moment, TensorBoard, Verdict
 from unspool.train.class_weight import Balance
 from unspool.train.config import LowerLevel, Monitor, Precision, Rates, Stop, TrainConfig
@@ -31,8 +32,8 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Balance", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
+    "DEFAULT", "Balance", "BilevelProblem", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
     "Loss", "LowerLevel", "Moment", "Monitor", "MultiLabel", "Ordinal", "Own", "Precision", "PreparedTrial",
     "Preset", "Ranking", "Rates", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "evaluate_links",
-    "fit", "link_task", "repeat", "seeded", "train_trial",
+    "fit", "link_task", "problem_of", "repeat", "seeded", "train_trial",
 ]  # fmt: skip

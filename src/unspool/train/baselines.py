@@ -153,7 +153,7 @@ def perceptron_of(trial: Trial) -> Trial:
     """
     there = trial.schema.complete(trial.settings)
     same = {name: there[name] for name in ("hidden", "dropout") if name in there and _fits(name, there[name])}
-    config = trial.config.replace(epochs=min(trial.config.epochs, EPOCHS), lower_level=LowerLevel.UNROLLED)
+    config = trial.config.replace(epochs=min(trial.config.epochs, EPOCHS), lower_level=LowerLevel.UNROLLED, upper=None)
     return Trial(MLP, same, config, trial.seed, trial.normalise_rows, trial.preset)
 
 

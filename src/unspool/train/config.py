@@ -14,6 +14,8 @@ import torch
 from unspool.settings import Declared, choice, log_uniform, setting
 from unspool.settings.kinds import Kind, Mismatch, Real
 from unspool.train.record import Epoch
+from unspool.train.upper.language import UpperKind
+from unspool.train.upper.sum import Upper
 
 #: Groups of parameters (``model.parameter_groups()``) that one number for the decay leaves alone: hop coefficients and step sizes.
 UNDECAYED = ("hops",)
@@ -191,6 +193,12 @@ class TrainConfig(Declared):
         of=float,
     )
 
+    upper: Upper | None = setting(
+        None,
+        "what training makes small, as a sum of terms over views of perturbed data (unspool.train.upper); the loss of the task when omitted",
+        of=UpperKind(),
+    )
+
     def __init__(self, **settings: Any) -> None:
         object.__setattr__(self, "settings", self.schema.complete(settings))
 
@@ -249,14 +257,14 @@ class TrainConfig(Declared):
 
     @property
     def stackable(self) -> bool:
-        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are.
+        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are, the loss of the task.
 
         Example:
             >>> TrainConfig().stackable, TrainConfig(clip=1.0).stackable
             (True, False)
         """
         plain = self.optimiser is torch.optim.Adam and self.precision is Precision.FULL
-        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None
+        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None and self.upper is None
 
     def decay_of(self, group: str) -> float:
         """The weight decay of a group of parameters.

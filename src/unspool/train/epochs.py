@@ -15,6 +15,7 @@ from unspool.train.adam import Adam
 from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
+from unspool.train.upper.level import UpperLevel
 
 #: Epochs that run as they are written before one is captured: libraries choose their kernels, Adam makes its memory.
 WARM_UP = 3
@@ -43,6 +44,10 @@ class Epochs:
         # A captured epoch would keep the learning rate of the moment.
         steady = config.lr_schedule is Rates.CONSTANT
         self._willing = self.device.type == "cuda" and steady and not self._wants_closure and _capturable(optimiser)
+        half = config.precision is Precision.BFLOAT16
+        self._upper = (
+            None if config.upper is None else UpperLevel(config.upper, model, task, torch.initial_seed(), done, half)
+        )
         self._stream = torch.cuda.Stream(self.device) if self._willing else None
         self._replay: Any = None
         self._numbers: Tensor | None = None
@@ -74,6 +79,8 @@ class Epochs:
                 return torch.full((4,), torch.nan, dtype=torch.float64)  # before the step spreads it
             self.optimiser.step()
         self.stepped = True
+        if self._upper is not None:
+            self._upper.advance()
         self.model.eval()
         with torch.no_grad():
             output = self._output()
@@ -87,13 +94,17 @@ class Epochs:
         """The training loss, with its gradients."""
         if self._wants_closure:
             self.optimiser.zero_grad(set_to_none=True)
-        task = self.task
-        rows, wanted = task.loss.learn(self._output(), task.train, task.target)
-        loss = task.loss_of(rows, wanted, task.train)
+        loss = self._plain() if self._upper is None else self._upper.loss()
         loss.backward()
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         return loss
+
+    def _plain(self) -> Tensor:
+        """The loss of the task alone."""
+        task = self.task
+        rows, wanted = task.loss.learn(self._output(), task.train, task.target)
+        return task.loss_of(rows, wanted, task.train)
 
     def _look(self, output: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         found, target = self.task.loss.read(output, ids), self.task.target.index_select(0, ids)

@@ -13,12 +13,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from unspool.errors import IncompatibleError, mention
+from unspool.train.summand import Summand
 
 #: Scores that are shares, and are shown in per cent wherever they are shown; others, such as R², are shown as they are.
 SHARES = ("accuracy", "AUC", "pairs in order", "micro-F1")
 
 
-class Loss(ABC):
+class Loss(Summand, ABC):
     """What training makes small, and the number that is reported beside it (larger is better).
 
     A loss reads the rows it needs out of the network's output (:meth:`read`; the nodes' own rows unless it says otherwise)

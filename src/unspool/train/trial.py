@@ -132,6 +132,8 @@ class Trial:
     def _marks(self) -> tuple[str, str | None]:
         things = {f"setting {name}": value for name, value in self.settings.items()}
         things |= {self.model.__qualname__: self.model, "optimiser": self.config.optimiser}
+        upper = self.config.upper
+        things |= {f"upper {place}": one for place, one in enumerate(() if upper is None else upper.objects)}
         return identity.code_of(things, lambda: self.make(4, 2)), identity.own_code(self.model)
 
     def to_plain(self) -> dict[str, Any]:
@@ -282,6 +284,9 @@ def _marked(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         by_content = isinstance(one.kind, Anything) or (callable(value) and not isinstance(value, Enum))
         found[name] = _digested(name, value) if by_content else one.to_plain(value)
+        objects: Any = getattr(value, "objects", ())  # of an upper level, what its text does not say
+        if objects:
+            found[name] = [found[name], *(_digested(name, held) for held in objects)]
     return found
 
 

@@ -63,7 +63,7 @@ def draw(p, *words):
 
 
 TAKES = "expected a setting of GCN, which takes hidden, depth, dropout, bias, batch_norm; did you mean depth?"
-COLUMNS = "model, data, hidden, depth, dropout, bias, batch_norm, lr, epochs, monitor, stop, patience, min_epochs, optimiser, precision, lower_level, lr_schedule, lr_epochs, clip, weight_decay, seed, normalise_rows, preset"
+COLUMNS = "model, data, hidden, depth, dropout, bias, batch_norm, lr, epochs, monitor, stop, patience, min_epochs, optimiser, precision, lower_level, lr_schedule, lr_epochs, clip, upper, weight_decay, seed, normalise_rows, preset"
 
 OLDER = f"{{}}/older.db has format 1 and this version reads format 3, where trials have other keys; run the study again in another file, or read it with the unspool that wrote it ({__version__})"
 BENT = "trial 2 in {}/bent.db is damaged; restore a copy, or move it away to start again"

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Mismatch(Exception):
-    """A value that is not of the kind; whoever knows the name of the setting says so."""
+    """A value that is not of the kind; whoever knows the name of the setting says so, with what the mismatch says of a way out."""
 
 
 class Kind(ABC):
