@@ -23,6 +23,7 @@ pytestmark = pytest.mark.long
 
 TEXT = "ce + 2*warm_up(5)*consistency(views=3, temperature=0.5) under drop_nodes(0.5)"
 DATA = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
+FEATURES = torch.as_tensor(DATA.features)  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_cut_off_ends_with_the_same_numbers(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_training_follows_the_gradient_of_the_sum() -> None:
 
 def test_numbers_and_links_have_upper_levels_too() -> None:
     numbers = datasets.from_tensors(
-        DATA.edge_index, DATA.features, targets=DATA.features[:, :1].numpy().tolist(), directed=False
+        DATA.edge_index, DATA.features, targets=FEATURES[:, :1].tolist(), directed=False
     )
     config = TrainConfig(epochs=3, upper="loss + consistency(views=2) under drop_edges(0.2)")
     for loader in (TrialLoader(numbers), TrialLoader(DATA, kind=TaskKind.LINKS)):
@@ -91,7 +92,7 @@ def test_estimators_take_text_and_sums() -> None:
     assert found[0] == found[1] != found[2]
     NodeClassifier("APPNP", upper=TEXT, monitor="balanced_accuracy", **how).fit(DATA.features, DATA.labels)
     NodeRegressor("SGC", upper="loss + consistency", **{k: v for k, v in how.items() if k != "hidden"}).fit(
-        DATA.features, DATA.features[:, 0]
+        DATA.features, FEATURES[:, 0]
     )
     LinkPredictor("SGC", upper="loss + consistency", epochs=3).fit(DATA.features, graph=DATA.edge_index)
     with pytest.raises(InputError, match="upper=3: expected a sum such as"):
@@ -111,8 +112,9 @@ def test_the_command_line_takes_it_and_card_and_report_say_it(tmp_path: Path) ->
     for text, words in (("ce + entropi", "did you mean entropy"), ("-1*ce", "at least 0")):
         refused = CliRunner().invoke(cli, [*how, "--upper", text]).exception
         assert isinstance(refused, Exception)
-        assert sentence(refused).startswith(f"--upper {text}: expected a sum")
-        assert words in sentence(refused)
+        told = str(sentence(refused))
+        assert told.startswith(f"--upper {text}: expected a sum")
+        assert words in told
 
 
 def test_the_whole_problem_prints() -> None:
