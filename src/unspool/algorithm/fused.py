@@ -16,22 +16,50 @@ from unspool.objective import Coefficient, Fidelity, Given, Objective, Ridge, Sm
 from unspool.objective.form import Form, NotPolynomial, form_of
 from unspool.ops import kernels
 from unspool.ops.hop_blend import hop_blend
+from unspool.ops.mapped_hop import fits, mapped_hop
+from unspool.ops.stacked_product import Drop
+
+
+@dataclass(frozen=True, eq=False)
+class OneMap:
+    r"""The part :math:`(s\,S H + g X)\,T` of a step with one matrix T and numbers s and g; all of it where nothing of H is kept."""
+
+    hop: Form
+    give: Form
+    metric: Coefficient
+
+    def weight(self, h: Tensor, given: Given) -> Tensor | None:
+        """T, where one kernel does the step and what follows it."""
+        weight = given[self.metric]
+        taken = isinstance(weight, Tensor) and fits(given.graph.require_laplacian(), h, given.x, weight)
+        return weight if taken else None  # type: ignore[return-value]
+
+    def layer(
+        self, h: Tensor, given: Given, weight: Tensor, relu: bool = False, drop: Drop | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The step from h with the matrix T, what follows it, and X again for the next one."""
+        hop: Any = self.hop.at(given)
+        give: Any = self.give.at(given)
+        return mapped_hop(given.graph.require_laplacian(), h, given.x, weight, hop, give, relu, drop)
 
 
 @dataclass(frozen=True, eq=False)
 class FusedStep:
-    """The three maps of a step, and the number r when R = r Q."""
+    """The three maps of a step, the number r when R = r Q, and the step with one matrix where there is one."""
 
     h: Form
     sh: Form
     x: Form
     ratio: float | None
+    one: OneMap | None = None
 
     def __call__(self, h: Tensor, given: Given) -> Tensor:
         """One step from h."""
         if self._numbers and kernels.fused(h, given.x):
             maps: list[Any] = [1.0 if form.one else form.at(given) for form in (self.h, self.sh, self.x)]
             return hop_blend(given.graph.require_laplacian(), h, given.x, *maps)
+        if self.h.zero and self.one is not None and (weight := self.one.weight(h, given)) is not None:
+            return self.one.layer(h, given, weight)[0]
         total = None if self.h.zero else channel.apply(h, self.h.at(given))
         if not self.sh.zero:
             give = 0.0 if self.ratio is None else self.ratio
@@ -47,7 +75,7 @@ class FusedStep:
         """The same step, with 0 and 1 for what another one, of the same terms with numbers filled in, has found to be that."""
         pairs = ((self.h, other.h), (self.sh, other.sh), (self.x, other.x))
         h, sh, x = (Form({}) if known.zero else Form({((), None): 1.0}) if known.one else form for form, known in pairs)
-        return FusedStep(h, sh, x, x.multiple_of(sh))
+        return FusedStep(h, sh, x, x.multiple_of(sh), self.one)
 
     @property
     def _numbers(self) -> bool:
@@ -77,10 +105,23 @@ def fused_step(objective: Objective, step: object) -> FusedStep | None:
             own = own + part if not isinstance(term, Smoothness) else own
             lap = lap + part if isinstance(term, Smoothness) else lap
             given = given + part if isinstance(term, Fidelity) else given
-        sh, x = eta * lap, eta * given
-        return FusedStep(1.0 - eta * (own + lap), sh, x, x.multiple_of(sh))
+        sh, x, h = eta * lap, eta * given, 1.0 - eta * (own + lap)
+        return FusedStep(h, sh, x, x.multiple_of(sh), _one_map(objective, eta))
     except NotPolynomial:
         return None
+
+
+def _one_map(objective: Objective, eta: Form) -> OneMap | None:
+    """The numbers of a step whose terms of L H and X share one matrix."""
+    hop, give, metric = Form({}), Form({}), None
+    for term in objective.smooth_terms:
+        if isinstance(term, Smoothness | Fidelity):
+            own: Coefficient = term.metric
+            if not own.matrix or metric not in (None, own):
+                return None
+            metric, part = own, eta * form_of(term.weight) * 2.0
+            hop, give = (hop + part, give) if isinstance(term, Smoothness) else (hop, give + part)
+    return None if metric is None or hop.zero else OneMap(hop, give, metric)
 
 
 def _applied(h: Tensor, form: Form, given: Given) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from unspool.ops import SparseFeatures
 from unspool.ops.dropout import check_rate, dropout, key, next_call
+from unspool.ops.stacked_product import Drop
 
 
 class Dropout(nn.Module):
@@ -62,6 +63,15 @@ class Dropout(nn.Module):
         if isinstance(x, SparseFeatures):
             return x.dropped(self.rate, self.key, now)
         return dropout(x, self.rate, self.key, now)
+
+    def next_call(self) -> Drop | None:
+        """What the next call would do, for an op that does it in the place of this module; the call is counted.
+
+        Example:
+            >>> Dropout(0.5).next_call().rate, Dropout(0.5).eval().next_call()
+            (tensor(0.5000), None)
+        """
+        return None if self.idle else Drop(self.rate, self.key, next_call(self.count))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Dropout:
         still, before = self.rate is self._zero, self.rate

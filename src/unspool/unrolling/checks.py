@@ -112,6 +112,12 @@ def names_of(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:
     return names
 
 
+def values_by_layer(raw: dict[Leaf, Tensor], depth: int) -> list[dict[Leaf, Tensor]]:
+    """The raw parameters of each layer, cut apart at once: the gradient of one layer's share alone is as large as that of all."""
+    each = {leaf: value.unbind(0) if leaf.per_layer else (value,) * depth for leaf, value in raw.items()}
+    return [{leaf: parts[k] for leaf, parts in each.items()} for k in range(depth)]
+
+
 def layers_of(leaf: Leaf, raw: Tensor) -> Tensor:
     """The values that a parameter stands for, with a first dimension of layers where each layer has its own."""
     return torch.stack([leaf.value_of(one) for one in raw]) if leaf.per_layer else leaf.value_of(raw)

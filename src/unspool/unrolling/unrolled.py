@@ -50,6 +50,7 @@ from unspool.unrolling.checks import (
     names_of,
     refuse_stacked,
     seen_by,
+    values_by_layer,
     with_between,
 )
 from unspool.unrolling.lower import LinearProblem, lower, lower_again
@@ -58,6 +59,7 @@ from unspool.unrolling.read_rule import read_back_layers
 from unspool.unrolling.start import From, Input, Start, Zero
 from unspool.unrolling.strangers import can_look, check_strangers, somebodys_own
 from unspool.unrolling.trace import Trace, trace
+from unspool.unrolling.whole_layer import run_layers
 from unspool.unrolling.words import html_of_network, learns, steps_of
 
 #: Networks that were looked through for tensors they do not own. Not kept by them: a trial is known by what its network holds.
@@ -164,8 +166,10 @@ class Unrolled(nn.Module):
         """The raw parameters of layer 1 ... depth, by leaf: what the objective's methods take as ``values=``."""
         if not 1 <= layer <= self.depth:
             raise IndexError(f"layer {layer}: layers are counted from 1 to {self.depth}")
-        kept = {leaf: self.coefficients[name] for leaf, name in self._names.items() if name in self.coefficients}
-        return {leaf: parameter[layer - 1] if leaf.per_layer else parameter for leaf, parameter in kept.items()}
+        return {leaf: raw[layer - 1] if leaf.per_layer else raw for leaf, raw in self._raw().items()}
+
+    def _raw(self) -> dict[Leaf, Tensor]:
+        return {leaf: self.coefficients[name] for leaf, name in self._names.items() if name in self.coefficients}
 
     def learnt_values(self) -> dict[str, Tensor]:
         """What the learnable coefficients are now, as they stand in the formula; first by layers where each layer has its own.
@@ -177,10 +181,7 @@ class Unrolled(nn.Module):
             >>> net.learnt_values()
             {'α': tensor(0.2500)}
         """
-        raw = {
-            leaf: self.coefficients[name].detach() for leaf, name in self._names.items() if name in self.coefficients
-        }
-        return {self._names[leaf]: layers_of(leaf, parameter) for leaf, parameter in raw.items()}
+        return {self._names[leaf]: layers_of(leaf, raw.detach()) for leaf, raw in self._raw().items()}
 
     @property
     def needs_features(self) -> bool:
@@ -249,7 +250,7 @@ class Unrolled(nn.Module):
             return fixed_point(self.algorithm, self.problem(x, graph, 1, features), start, effort)
         # Trap: a recomputation must see the parameters of this call, which functional_call takes back afterwards.
         computed = self.computed_values(x, graph, features)
-        values = [{**self.values(k), **computed} for k in range(1, self.depth + 1)]
+        values = [{**own, **computed} for own in values_by_layer(self._raw(), self.depth)]
         state = initial_state(self.algorithm, start, self._filled(x, graph, 1, values[0]))
         if isinstance(self.adjoint, Checkpointed) and torch.is_grad_enabled():
             refuse_stacked()
@@ -344,11 +345,9 @@ class Unrolled(nn.Module):
         return try_lowering(self.algorithm, self.objective, self.depth, values, self.start)
 
     def _run_layers(self, state: Any, layers: range, x: Tensor, graph: Graph, values: list[dict[Leaf, Tensor]]) -> Any:
-        for k in layers:
-            if self.between is not None:
-                state = (self.between(state[0]), *state[1:])
-            state = self.algorithm.update(state, self._filled(x, graph, k, values[k - 1]))
-        return state
+        return run_layers(
+            self.algorithm, lambda k, x: self._filled(x, graph, k, values[k - 1]), state, layers, x, self.between
+        )
 
     def _run_polynomial(self, x: Tensor, graph: Graph) -> Tensor:
         parts = self._lowered(x, graph)
