@@ -4,10 +4,14 @@ import pytest
 import torch
 
 from ops.op_laws import laws
-from ops.product_cases import hops, products
+from ops.product_cases import hops, products, rows
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
-CASES = [*products(large=True), *hops(large=True, device="cuda")] if torch.cuda.is_available() else []
+CASES = (
+    [*products(large=True), *hops(large=True, device="cuda"), *rows(large=True, device="cuda")]
+    if torch.cuda.is_available()
+    else []
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])

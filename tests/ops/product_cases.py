@@ -11,6 +11,7 @@ import unspool as us
 from ops.op_laws import seeded
 from unspool.ops.dropout import key
 from unspool.ops.mapped_hop import mapped_hop
+from unspool.ops.some_rows import propagate_rows
 from unspool.ops.stacked_product import Drop, stacked_product
 
 Case = tuple[str, Callable[..., Tensor], list[Tensor], bool]
@@ -67,3 +68,16 @@ def hops(large: bool = False, device: str = "cpu") -> Iterator[Case]:
         return mapped_hop(graph if h.dtype == torch.float32 else graph.to(torch.float64), h, base, weight, 1.0, 0.5)[0]
 
     yield "no relu", plain, [seeded(6, 3), seeded(6, 3, seed=3), seeded(3, 4, seed=5)], True
+
+
+def rows(large: bool = False, device: str = "cpu") -> Iterator[Case]:
+    """Polynomials at some nodes."""
+    for nodes, inside, outside, hops in [(10, 3, 7, 3), (6, 16, 5, 1)] + ([(3000, 64, 64, 6)] if large else []):
+        graph = directed(nodes, device)
+        where = torch.randperm(nodes, generator=torch.Generator().manual_seed(1))[: nodes // 2].to(device)
+
+        def op(x: Tensor, c: Tensor, graph: us.Graph = graph, where: Tensor = where) -> Tensor:
+            return propagate_rows(graph if x.dtype == torch.float32 else graph.to(torch.float64), x, c, where)
+
+        inputs = [seeded(nodes, inside), seeded(hops, inside, outside, seed=5) / inside**0.5]
+        yield f"rows {nodes, inside, outside, hops}", op, inputs, nodes < 20
