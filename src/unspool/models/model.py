@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph, ring
 from unspool.graph.from_edge_index import graph_of
+from unspool.models.decoding import decoded
 from unspool.models.masks import masked_hops
 from unspool.nn.flatten import Densify
 from unspool.objective import Objective
@@ -155,7 +156,7 @@ class Model(_Parts, Declared, nn.Module):
         """The denoising problem that the propagation solves; prints as maths."""
         return self.propagation.objective
 
-    def forward(self, x: Any, graph: Any, edge_weight: Any = None) -> Tensor:
+    def forward(self, x: Any, graph: Any, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
         """Predictions for every node.
 
         Args:
@@ -163,9 +164,10 @@ class Model(_Parts, Declared, nn.Module):
             graph: a :class:`~unspool.Graph`, or an ``edge_index`` of shape (2, edges), which is normalised with self-loops as
                 GCN does (once per tensor).
             edge_weight: one non-negative weight per edge, with an ``edge_index``.
+            rows: the nodes whose predictions are wanted, each once; all of them by default.
 
         Returns:
-            A tensor of shape (nodes, out_features).
+            A tensor of shape (nodes, out_features), or (rows, out_features).
         """
         x = features_of(x)
         check_features(x)
@@ -174,9 +176,10 @@ class Model(_Parts, Declared, nn.Module):
         _check_fits(x, graph)
         z = self.p_pre(x) if isinstance(x, Tensor) else self._encoded(x)
         if getattr(self.p_pre, "held", False) and not self.p_pre.after.idle:
-            return self._checked(self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph)))
+            output = self.p_pos(masked_hops(self.propagation, self.p_pre.after, z, graph))
+            return self._checked(output if rows is None else output.index_select(-2, rows))
         seen = {"features": x} if getattr(self.propagation, "needs_features", False) else {}
-        return self._checked(self.p_pos(self.propagation(z, graph, **seen)))
+        return self._checked(decoded(self.propagation, self.p_pos, z, graph, rows, seen))
 
     def _encoded(self, x: SparseFeatures) -> Tensor:
         """The encoder on sparse features, which layers of torch do not take."""

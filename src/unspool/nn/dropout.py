@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.ops import SparseFeatures
-from unspool.ops.dropout import check_rate, dropout, key, next_call
+from unspool.ops.dropout import check_rate, dropout, dropout_rows, key, next_call
 from unspool.ops.stacked_product import Drop
 
 
@@ -72,6 +72,11 @@ class Dropout(nn.Module):
             (tensor(0.5000), None)
         """
         return None if self.idle else Drop(self.rate, self.key, next_call(self.count))
+
+    def at_rows(self, x: Tensor, rows: Tensor) -> Tensor:
+        """What the module leaves of some rows of a signal, which are given with their numbers; the call is counted."""
+        drop = self.next_call()
+        return x if drop is None else dropout_rows(x, rows, *drop)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Dropout:
         still, before = self.rate is self._zero, self.rate

@@ -66,12 +66,15 @@ def keep_mask(
 
     The formula in plain torch, which the kernels must meet: each 32-bit hash decides two neighbours in a row.
     """
-    rows, cols = int(torch.Size(shape[:-1]).numel()), shape[-1]
-    row = torch.arange(rows, dtype=torch.int32, device=key.device)
+    row = torch.arange(int(torch.Size(shape[:-1]).numel()), dtype=torch.int32, device=key.device)
+    return _survivors(row, shape[-1], rate, key, count).reshape(shape)
+
+
+def _survivors(row: Tensor, cols: int, rate: float | Tensor, key: Tensor, count: int | Tensor) -> Tensor:
     col = torch.arange((cols + 1) // 2, dtype=torch.int32, device=key.device) * _GOLDEN
     # Trap: hashing row ^ key gives keys that differ in low bits the same rows in another order.
     bits = mix(mix(mix(row) ^ advance(key, count))[:, None] + col)
-    halves = torch.stack([(bits << 16) >> 16, bits >> 16], dim=-1).flatten(-2)[:, :cols].reshape(shape)
+    halves = torch.stack([(bits << 16) >> 16, bits >> 16], dim=-1).flatten(-2)[:, :cols]
     share = torch.as_tensor(rate, dtype=torch.float64, device=key.device)
     return halves >= (share * 2.0**16 - 2.0**15).ceil().clamp_max(2.0**15 - 1)
 
@@ -231,6 +234,27 @@ def dropout(x: Tensor, rate: float | Tensor, key: Tensor, count: int | Tensor = 
     flat = x.reshape(1, -1, x.shape[-1])
     function = _compiled if torch.compiler.is_compiling() else _Dropout.apply
     return function(flat, rate[None], key[None], count[None]).view(x.shape)
+
+
+def dropout_rows(x: Tensor, rows: Tensor, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Tensor:
+    """What :func:`dropout` leaves of some rows of a signal: the elements that survive are those of the whole signal.
+
+    Args:
+        x: the rows, shape (rows, columns).
+        rows: their numbers in the whole signal.
+        rate, key, count: as in :func:`dropout`.
+
+    Example:
+        >>> import torch
+        >>> x, rows = torch.rand(10, 4), torch.tensor([7, 2])
+        >>> torch.equal(dropout_rows(x[rows], rows, 0.5, key(0, 1, 2)), dropout(x, 0.5, key(0, 1, 2))[rows])
+        True
+    """
+    rate = check_rate(rate, key)
+    kept = _survivors(rows.to(torch.int32), x.shape[-1], rate, key, count)
+    share = rate.to(torch.float64)
+    scale = torch.where(share < 1, 1 / (1 - share), torch.zeros_like(share)).to(x.dtype)
+    return torch.where(kept, x * scale, torch.zeros_like(x))
 
 
 def drop_entries(
