@@ -10,7 +10,9 @@ from torch import Tensor, nn
 from unspool.graph import Graph, check_input
 from unspool.nn import Bias, Dropout, Linear
 from unspool.ops import Basis, Operator, kernels, propagate
+from unspool.ops.per_hop import gather
 from unspool.ops.some_rows import propagate_rows
+from unspool.ops.stacked_product import WIDEST, stacked_product
 from unspool.unrolling import HopNetwork, Input, Polynomial, Unrolled
 
 #: Parts of a decoder that see one node at a time.
@@ -40,8 +42,7 @@ def decoded(
     narrow = head is not None and head.weight.shape[1] < z.shape[-1] and kernels.fused(z, head.weight)
     form = _polynomial(propagation, z, graph) if narrow or rows is not None else None
     if form is not None and head is not None and narrow:
-        operator, hops, basis = form
-        output = propagate(operator, z, hops @ head.weight, basis)
+        output = _narrow(*form, z, head.weight)
         output = output if head.bias is None else output + head.bias
         return output if rows is None else output.index_select(-2, rows)
     if rows is None or parts is None:
@@ -54,6 +55,16 @@ def decoded(
     for part in parts:
         h = part.at_rows(h, rows) if isinstance(part, Dropout) else part(h)
     return h
+
+
+def _narrow(operator: Operator, hops: Tensor, basis: Basis, z: Tensor, weight: Tensor) -> Tensor:
+    """Σ pₖ(A) Z (cₖ W), all Z (cₖ W) in one product where they fit side by side."""
+    # As products with one matrix for each trial: those keep the bits of a trial beside any number of others.
+    hops = stacked_product(hops.flatten(0, 1), weight).unflatten(0, hops.shape[:2])
+    if hops.shape[0] * hops.shape[2] > WIDEST:
+        return propagate(operator, z, hops, basis)
+    pages = stacked_product(z, hops.transpose(0, 1).flatten(1)).unflatten(-1, (hops.shape[0], hops.shape[2]))
+    return gather(operator, pages.unbind(-2), basis)
 
 
 def _polynomial(propagation: Any, z: Tensor, graph: Graph) -> tuple[Operator, Tensor, Basis] | None:
