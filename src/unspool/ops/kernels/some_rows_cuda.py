@@ -90,6 +90,6 @@ def back(grad: Tensor, hopped: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor
     with torch.cuda.device(grad.device):
         _back[(groups, hops)](
             grad, hopped, matrices, rows_back, dmatrices, rows, blocks, groups,
-            **product_cuda.shape(inside, matrices.shape[3]), ROWS=ROWS, PRECISION=product_cuda.PRECISION,
+            **product_cuda.shape(inside, matrices.shape[3]), ROWS=ROWS, PRECISION=product_cuda.PRECISION, num_warps=8,
         )  # fmt: skip
     return rows_back, dmatrices
