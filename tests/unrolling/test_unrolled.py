@@ -178,7 +178,13 @@ def test_trials_stack(graph, x):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["appnp", "gpr", "general", "nesterov", "chebyshev", "inverse", "gcn", "air", "edges"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("appnp", "nesterov", "inverse", "gcn", "edges"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpr", "general", "chebyshev", "air")),
+    ],
+)
 def test_compiles_whole(name, graph, x):
     net = networks()[name].double()
     torch._dynamo.reset()
