@@ -10,13 +10,6 @@ import sys
 import tempfile
 import traceback
 
-import torch
-
-import unspool.study
-
-torch.set_num_threads(1)
-assert unspool.study
-
 
 def child(script, folder, output):
     status = 1
@@ -34,11 +27,19 @@ def child(script, folder, output):
     os._exit(status)
 
 
-for line in sys.stdin:
-    with tempfile.TemporaryFile() as output:
-        pid = os.fork()
-        if not pid:
-            child(*json.loads(line), output)
-        _, ended = os.waitpid(pid, 0)
-        output.seek(0)
-        print(json.dumps([os.waitstatus_to_exitcode(ended), output.read().decode(errors="replace")]), flush=True)
+def main():
+    import unspool.study  # the scripts find it loaded, and torch with it
+
+    assert unspool.study
+    for line in sys.stdin:
+        with tempfile.TemporaryFile() as output:
+            pid = os.fork()
+            if not pid:
+                child(*json.loads(line), output)
+            _, ended = os.waitpid(pid, 0)
+            output.seek(0)
+            print(json.dumps([os.waitstatus_to_exitcode(ended), output.read().decode(errors="replace")]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,6 @@ from unspool import datasets
 from unspool.study import Access, Status, Store
 
 torch.set_num_threads(1)
-KILLS = int(sys.argv[2])  # of each kind
 MODELS = (us.models.GCN, us.models.UGDGNN, us.models.APPNP)
 
 
@@ -102,12 +101,12 @@ def killed_once(path, said, most, rng):
     return True
 
 
-def killed(folder, most, seed):
+def killed(folder, most, seed, wanted):
     """Studies that are killed until they are through, as many as it takes for all kills."""
     rng, kills, amid, studies = random.Random(seed), 0, 0, []
-    while kills < KILLS:
+    while kills < wanted:
         path, said = folder / f"{most}-{len(studies)}.db", folder / f"{most}-{len(studies)}.txt"
-        while kills < KILLS and killed_once(path, said, most, rng):
+        while kills < wanted and killed_once(path, said, most, rng):
             kills += 1
             amid += 0 < len(told(said)) < len(space())
         well = ended_well(child(work, path, said, most))
@@ -152,10 +151,11 @@ def done(path):
 
 
 def main():
-    folder = Path(sys.argv[1])
+    folder, kills = Path(sys.argv[1]), int(sys.argv[2])  # kills of each kind
     print(json.dumps({
-        "alone": whole(folder, 1), "batched": whole(folder, 1024), "killed alone": killed(folder, 1, seed=0),
-        "killed batched": killed(folder, 1024, seed=1), "together": together(folder), "crew": crew(folder),
+        "alone": whole(folder, 1), "batched": whole(folder, 1024),
+        "killed alone": killed(folder, 1, seed=0, wanted=kills),
+        "killed batched": killed(folder, 1024, seed=1, wanted=kills), "together": together(folder), "crew": crew(folder),
     }))  # fmt: skip
 
 
