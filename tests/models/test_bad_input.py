@@ -134,6 +134,8 @@ SETTINGS = {
     "alpha": (-0.1, float("nan")),
     "group": (-1, 0.5, "0"),
     "beta": (-0.1, float("nan")),
+    "head_layers": (0, 2.5, "2"),
+    "head_dropout": (1.0, -0.1),
 }
 EXPECTED = {
     "depth": ("a whole number from 1 to 10000",),
@@ -155,6 +157,8 @@ EXPECTED = {
     "alpha": ("a finite number of at least 0",),
     "group": ("a whole number of at least 0",),
     "beta": ("a finite number of at least 0",),
+    "head_layers": ("a whole number from 1 to 100",),
+    "head_dropout": ("a number in [0, 1)",),
 }
 
 
@@ -214,7 +218,7 @@ def test_the_choices_of_the_models():
     assert {(k.__name__, s) for k, s in CHOICES} == {
         ("SGC", "weights"), ("JKNet", "combine"), ("JKNet", "channels"), ("GCNII", "identity"), ("GPRGNN", "start"),
         ("GPRGNN", "masks"), ("APPNP", "masks"), ("UGDGNN", "start"), ("UGDGNN", "masks"), ("UGDGNN", "channels"),
-        ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"), ("TWIRLS", "penalty"), ("TrustGNN", "penalty"),
+        ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"), ("TWIRLS", "penalty"), ("TrustGNN", "penalty"), ("StableGNN", "steps"),
     }  # fmt: skip
 
 

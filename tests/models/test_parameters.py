@@ -71,6 +71,7 @@ ROLES = {
         }
         for name in ("MLP", "ElasticGNN", "PGNN", "TWIRLS", "TrustGNN", "GNNLF", "GNNHF")
     },
+    "StableGNN": {"first": {"p_pre.layers.0.weight"}, "linear": {"p_pos.1.layers.0.weight"}},
     "GRAFF": {
         "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},
         "linear": {"p_pos.1.weight", "p_pos.1.bias"},

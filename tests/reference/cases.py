@@ -80,6 +80,11 @@ CASES = {
     "TrustGNN": (models.TrustGNN, {**_SMALL, "smoothness": 3.0, "threshold": 2.5}),
     "TrustGNN-norm": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.NORM, "threshold": 0.3}),
     "TrustGNN-log": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.LOG, "threshold": 0.5}),
+    "StableGNN": (models.StableGNN, _SMALL),
+    "StableGNN-decoder": (models.StableGNN, {**_SMALL, "head_layers": 3, "skip": True, "batch_norm": True, "bias": True}),
+    "StableGNN-ppr": (models.StableGNN, {**_SMALL, "steps": models.Steps.PPR, "teleport": 0.3}),
+    "StableGNN-learnt": (models.StableGNN, {**_SMALL, "steps": models.Steps.LEARNT, "head_layers": 2}),
+    "StableGNN-proximal": (models.StableGNN, {**_SMALL, "steps": models.Steps.PROXIMAL}),
 }
 #: Models that look at the incidence matrix, and so refuse directed graphs.
 BY_EDGES = (models.ElasticGNN, models.PGNN, models.TWIRLS, models.SignedGNN, models.TrustGNN)

@@ -298,9 +298,46 @@ def fairgnn(model, a, x):
     return h
 
 
+def stablegnn(model, a, x):
+    """The five problems: mean of hops, PageRank, learnt α, GCNII's layers, Jacobi steps of TWIRLS; then ReLU and perceptron."""
+    s, kind = model.settings, model.settings["steps"].value
+    h = x = perceptron(x, model.p_pre)
+    if kind == "uniform":
+        h = sum(matrix_power(a, k) @ x for k in range(s["depth"] + 1)) / (s["depth"] + 1)
+    elif kind == "reweighted":
+        h = twirls_steps(a, x, s["depth"], s["smoothness"], lambda d: 1 / (1 + d / s["threshold"]))
+    elif kind == "proximal":
+        for k, w in enumerate(model.propagation.coefficients["W"], start=1):
+            theta = math.log(0.5 / k + 1)
+            h = torch.relu(((1 - s["teleport"]) * a @ h + s["teleport"] * x) @ (theta * w + (1 - theta) * eye(w)))
+    else:
+        learnt = kind == "learnt"
+        alphas = model.propagation.coefficients["α"].sigmoid() if learnt else [s["teleport"]] * s["depth"]
+        for alpha in alphas:
+            h = (1 - alpha) * a @ h + alpha * x
+    head = list(model.p_pos)
+    h = torch.relu(normal(h, head[0]) if s["batch_norm"] else h)
+    *hidden, last = head[-1].layers
+    for i, layer in enumerate(hidden):
+        new = linear(h, layer)
+        new = torch.relu(normal(new, head[-1].norms[i]) if s["batch_norm"] else new)
+        h = new + h if s["skip"] else new
+    return linear(h, last)
+
+
+def twirls_steps(a, x, depth, smoothness, forgive):
+    """Full Jacobi steps on ‖H − X‖² + λ Σ ρ(‖(BH)ₑ‖²), edge by edge."""
+    b, h = incidence(a), x
+    off, share = a - a.diagonal().diag(), shares(b)
+    for _ in range(depth):
+        w = forgive(squares(b, h))
+        h = (smoothness * (w * off) @ h + x) / (1 + smoothness * (w * share).sum(1, keepdim=True))
+    return h
+
+
 REFERENCES = {
     "SGC": sgc, "PPNP": ppnp, "APPNP": appnp, "JKNet": jknet, "GPRGNN": gprgnn, "GCN": gcn, "GCNII": gcnii,
     "AirGNN": airgnn, "DAGNN": dagnn, "UGDGNN": ugdgnn, "MLP": mlp, "ElasticGNN": elasticgnn,
     "PGNN": pgnn, "TWIRLS": twirls, "GNNLF": gnnlf, "GNNHF": gnnhf, "GRAFF": graff, "SignedGNN": signedgnn, "TrustGNN": trustgnn,
-    "FairGNN": fairgnn,
+    "FairGNN": fairgnn, "StableGNN": stablegnn,
 }  # fmt: skip

@@ -22,6 +22,7 @@ right_score = us.nn.EdgeScore.forward
 elastic, condat_vu, p_layer = later_edges.elastic, later_edges.condat_vu, later_edges.p_layer
 twirls_layer, trust, energy = later_edges.twirls_layer, later_edges.trust, later_filters.graff_energy
 low_layer, high_layer, high_minimiser = later_filters.low_layer, later_filters.high_layer, later_filters.high_minimiser
+hop_mean = later_filters.hop_mean
 fair_slope, labels, correct = later_labels.fair_slope, later_labels.propagate_labels, later_labels.correct
 
 #: What is put in the place of a part of a claim so that it is not true any more.
@@ -43,6 +44,7 @@ BROKEN = {
     "GNN-HF": ("high_layer", lambda a, h, x, beta, *rest: high_layer(a, h, x, beta + 0.1, *rest)),
     "GNN-HF, minimiser": ("high_minimiser", lambda a, x, beta, alpha: high_minimiser(a, x, beta + 0.1, alpha)),
     "GRAFF": ("graff_energy", lambda a, h, x, omega, w, source: energy(a, h, x, omega, w, 0 * source)),
+    "GRAND, uniform hops": ("hop_mean", lambda a, x, depth: hop_mean(a, x, depth + 1)),
     "SignedGNN": (us.nn.EdgeScore, "forward", wrong_score),
     "SignedGNN, minimiser": ("EdgeSmoothness", lambda w: us.EdgeSmoothness(w.abs())),
     "FairGNN": ("fair_slope", lambda h, between, u: 2 * fair_slope(h, between, u)),

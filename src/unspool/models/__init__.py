@@ -30,6 +30,7 @@ from unspool.models.graff import GRAFF as GRAFF
 from unspool.models.fairgnn import FairGNN as FairGNN
 from unspool.models.signedgnn import SignedGNN as SignedGNN
 from unspool.models.trustgnn import TrustGNN as TrustGNN
+from unspool.models.stablegnn import StableGNN as StableGNN
 
 from unspool.models.channels import Channels as Channels
 from unspool.models.gcnii import IdentityMapping as IdentityMapping
@@ -43,6 +44,7 @@ from unspool.models.pretrained import load_pretrained as load_pretrained
 from unspool.models.pretrained import save_pretrained as save_pretrained
 from unspool.models.registry import find_model as find_model
 from unspool.models.sgc import Side as Side
+from unspool.models.stablegnn import Steps as Steps
 from unspool.models.twirls import Robust as Robust
 from unspool.models.ugdgnn import Layers as Layers
 from unspool.models.ugdgnn import Mixing as Mixing

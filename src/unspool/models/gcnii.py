@@ -13,7 +13,7 @@ from unspool.models import usual_settings as usual
 from unspool.models.model import Model
 from unspool.nn import Dropout, Linear, Perceptron, Start
 from unspool.nn.linear import begin
-from unspool.objective import Fidelity, Fixed, NonNegative, Relaxed, Ridge, Schedule, Smoothness
+from unspool.objective import Coefficient, Fidelity, Fixed, NonNegative, Objective, Relaxed, Ridge, Schedule, Smoothness
 from unspool.settings import setting, uniform
 from unspool.unrolling import unroll
 
@@ -36,6 +36,19 @@ def logarithmic(strength: float, layer: int) -> float:
         0.4055
     """
     return math.log(strength / layer + 1)
+
+
+def gcnii_objective(width: int, teleport: float, lean: Coefficient) -> Objective:
+    """a‖H − X‖²_T + (1 − a)‖BH‖²_T + ‖H‖²_(I−T) + ι[H ≥ 0] with T = θ W + (1 − θ) I.
+
+    Example:
+        >>> len(gcnii_objective(3, 0.1, Fixed(0.5)).terms)
+        4
+    """
+    w = Relaxed(width, per_layer=True, name="W")
+    t = lean * w + (1 - lean)
+    smooth = Fidelity(teleport, metric=t) + Smoothness(1 - teleport, metric=t) + Ridge(1.0, metric=1 - t)
+    return smooth + NonNegative()
 
 
 class GCNII(Model):
@@ -67,18 +80,11 @@ class GCNII(Model):
 
     def build(self) -> None:
         """Make the parts."""
-        w = Relaxed(self.hidden, per_layer=True, name="W")
         if self.identity is IdentityMapping.LOGARITHMIC:
             lean = Schedule(functools.partial(logarithmic, self.strength), name="θ")
         else:
             lean = Fixed(self.strength)
-        t = lean * w + (1 - lean)
-        objective = (
-            Fidelity(self.teleport, metric=t)
-            + Smoothness(1 - self.teleport, metric=t)
-            + Ridge(1.0, metric=1 - t)
-            + NonNegative()
-        )
+        objective = gcnii_objective(self.hidden, self.teleport, lean)
         self.p_pre = Perceptron([self.in_features, self.hidden], self.dropout, open_end=False)
         self.propagation = unroll(objective, ProximalGradient(step=0.5), self.depth, between=Dropout(self.dropout))
         begin(self.propagation.coefficients["W"], None, Start.UNIFORM)

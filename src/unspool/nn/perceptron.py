@@ -24,6 +24,7 @@ class Perceptron(nn.Module):
         batch_norm: normalise each hidden layer over the nodes.
         open_end: whether the last layer is linear; otherwise it ends in a ReLU too.
         after: the rate of one more dropout, on the output.
+        residual: whether hidden layers that keep the width add their input to what they give.
         held: whether that dropout, the module ``after``, is left to whoever takes the output: a model calls it once per hop.
 
     Example:
@@ -42,6 +43,7 @@ class Perceptron(nn.Module):
         open_end: bool = True,
         after: float = 0.0,
         held: bool = False,
+        residual: bool = False,
     ) -> None:
         super().__init__()
         pairs = list(itertools.pairwise(widths))
@@ -49,15 +51,17 @@ class Perceptron(nn.Module):
         self.norms = nn.ModuleList(nn.BatchNorm1d(b) for _, b in pairs[:-1]) if batch_norm else None
         self.dropout = Dropout(dropout)
         self.after = Dropout(after)
-        self.open_end, self.held = open_end, held
+        self.open_end, self.held, self.residual = open_end, held, residual
 
     def forward(self, x: Any) -> Tensor:
         """The output of the last layer."""
         h = x
         for i, layer in enumerate(self.layers):
-            h = layer(self.dropout(h))
+            before, h = h, layer(self.dropout(h))
             if i + 1 < len(self.layers) and self.norms is not None:
                 h = self.norms[i](h)
             if i + 1 < len(self.layers) or not self.open_end:
                 h = torch.relu(h)
+            if self.residual and i + 1 < len(self.layers) and before.shape[-1] == h.shape[-1]:
+                h = h + before
         return h if self.held else self.after(h)

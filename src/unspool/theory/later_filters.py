@@ -1,4 +1,4 @@
-"""GNN-LF, GNN-HF and GRAFF: their layers are gradient steps, against their authors' formulas in dense matrices."""
+"""GNN-LF, GNN-HF, GRAFF and uniform hops: their layers are gradient steps, against their authors' formulas in dense matrices."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from torch import Tensor
 
 from unspool.algorithm import GradientDescent
 from unspool.graph import path
-from unspool.models import GNNHF, GNNLF, GRAFF
-from unspool.objective import Fidelity, FilteredFidelity
+from unspool.models import GNNHF, GNNLF, GRAFF, StableGNN
+from unspool.models.stablegnn import share
+from unspool.objective import Fidelity, FilteredFidelity, Smoothness
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, eye, gap, gradient, graph, model, normal, number, steps, whole
 from unspool.unrolling import unroll
@@ -114,10 +115,34 @@ def _graff(random: Random) -> Evidence:
     )
 
 
+def hop_mean(a: Tensor, x: Tensor, depth: int) -> Tensor:
+    """(X + A X + ... + Aᴷ X) / (K + 1), GRAND's propagation."""
+    total = power = x
+    for _ in range(depth):
+        power = a @ power
+        total = total + power
+    return total / (depth + 1)
+
+
+def _uniform(random: Random) -> Evidence:
+    g, f, depth = graph(random), whole(random, 1, 4), whole(random, 1, 9)
+    x, h, k = normal(random, g.nodes, f), normal(random, g.nodes, f), whole(random, 1, depth)
+    made = model(random, StableGNN, f, f, hidden=f, depth=depth)
+    with torch.no_grad():  # αₖ with all digits of float64
+        made.propagation.coefficients["α"].copy_(
+            torch.tensor([share(j) for j in range(1, depth + 1)], dtype=torch.float64)
+        )
+    error = gap(made.propagation(x, g), hop_mean(g.to_dense(), x, depth))
+    problem = Fidelity(1 / (k + 1)) + Smoothness(1 - 1 / (k + 1))
+    (moved,) = made.propagation.algorithm.update((h,), made.propagation.problem(x, g, k))
+    return Evidence(max(error, gap(moved, h - 0.5 * gradient(lambda t: problem.value(t, x, g), h))))
+
+
 CLAIMS: tuple[Claim, ...] = (
     Claim("GNN-LF", "its layers are gradient steps on ⟨H−X, (μI+(1−μ)A)(H−X)⟩ + (1/α−1)‖BH‖²", Verdict.HOLDS, _low, model="GNNLF"),
     Claim("GNN-LF, convexity", "its fidelity is convex", Verdict.HOLDS_WHEN, _low_convex),
     Claim("GNN-HF", "its layers are gradient steps on ⟨H−X, (I+βL)(H−X)⟩ + (1/α−1)‖BH‖²", Verdict.HOLDS, _high, model="GNNHF"),
     Claim("GNN-HF, minimiser", "they reach α[αI+(αβ+1−α)L]⁻¹(I+βL)X, which keeps αβ/(αβ+1−α) of every frequency or more", Verdict.HOLDS, _high_minimiser),
     Claim("GRAFF", "its layers are gradient steps on its energy, ½‖H‖²_(Ω−W) + ½‖BH‖²_W − ⟨H, XW̃⟩", Verdict.HOLDS_WHEN, _graff, model="GRAFF"),
+    Claim("GRAND, uniform hops", "the mean of all hops is K gradient steps of size 1/2 on αₖ‖H−X‖² + (1−αₖ)‖BH‖² with αₖ = 1/(k+1)", Verdict.HOLDS, _uniform, model="StableGNN"),
 )  # fmt: skip

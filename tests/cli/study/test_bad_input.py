@@ -70,7 +70,7 @@ BENT = "trial 2 in {}/bent.db is damaged; restore a copy, or move it away to sta
 
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 STUDIES = [
-    ("an unknown model", lambda p: ["study", "run", "GNC"], "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("an unknown model", lambda p: ["study", "run", "GNC"], "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("an unknown set", lambda p: go(p, "--dataset", "koraa"), "--dataset koraa: expected the name of a data set; did you mean cora? Your own files: --edges"),
     ("an unknown setting", lambda p: go(p, "--setting", "detph=3"), f"--setting detph: {TAKES}"),
     ("a setting that none of the models has", lambda p: [*go(p, "--setting", "detph=3"), "SGC"], "--setting detph: expected a setting of one of the models: GCN takes hidden, depth, dropout, bias, batch_norm; SGC takes depth, bias, weights; did you mean depth?"),
