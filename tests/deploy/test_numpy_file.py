@@ -20,7 +20,7 @@ from unspool.errors import IncompatibleError
 pytestmark = pytest.mark.long
 
 LINEAR = [
-    models.SGC, models.PPNP, models.APPNP, models.JKNet, models.GPRGNN, models.UGDGNN, models.MLP, models.GNNLF, models.GNNHF, models.GRAFF,
+    models.SGC, models.PPNP, models.APPNP, models.JKNet, models.GPRGNN, models.UGDGNN, models.MLP, models.GNNLF, models.GNNHF, models.GRAFF, models.StableGNN,
 ]  # fmt: skip
 
 
@@ -47,6 +47,12 @@ def test_linear_propagations_are_equal_and_others_refused(kind, data, tmp_path):
     with torch.no_grad():
         for x in (data.features, new):
             assert np.allclose(predict(x.numpy()), model(x, data.graph).numpy(), atol=1e-6, rtol=1e-6)
+
+
+def test_layers_that_add_their_input_are_refused(data, tmp_path):
+    model = models.StableGNN(16, 3, hidden=8, head_layers=2, skip=True).eval()
+    with pytest.raises(IncompatibleError, match="StableGNN cannot be written with NumPy alone: its layers add their input"):
+        export_numpy(model, data.graph, tmp_path / "model.py")
 
 
 def test_it_runs_without_torch_and_without_the_package(data, tmp_path):

@@ -43,7 +43,7 @@ def layers_of(module: nn.Module, owner: str) -> list[Layer]:
         unspool.errors.IncompatibleError: Calm cannot be written with NumPy alone: it has a Tanh, and linear layers with ReLU are ...
     """
     if isinstance(module, Perceptron):
-        return _perceptron(module)
+        return _perceptron(module, owner)
     if isinstance(module, nn.Sequential):
         return [layer for part in module for layer in layers_of(part, owner)]
     kind, held = type(module), vars(module).get("_parameters", {})
@@ -59,7 +59,12 @@ def layers_of(module: nn.Module, owner: str) -> list[Layer]:
     )
 
 
-def _perceptron(module: Perceptron) -> list[Layer]:
+def _perceptron(module: Perceptron, owner: str) -> list[Layer]:
+    if module.residual and len(module.layers) > 1:
+        raise IncompatibleError(
+            f"{owner} cannot be written with NumPy alone: its layers add their input to what they give, and plain layers are all that is known; "
+            f"{OTHER_WAY}"
+        )
     found: list[Layer] = []
     last = len(module.layers) - 1
     for i, layer in enumerate(module.layers):
