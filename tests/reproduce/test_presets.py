@@ -7,7 +7,7 @@ import torch
 
 import unspool as us
 from unspool import models
-from unspool.reproduce.presets import OFFICIAL, PAPER, PRESETS, base_model, knows
+from unspool.reproduce.presets import GRAND, OFFICIAL, PAPER, PRESETS, STABLE, base_model, knows
 from unspool.theory import printed_tables
 from unspool.train import DEFAULT, Monitor, Stop, Trial
 
@@ -237,7 +237,7 @@ def test_datasets_that_no_preset_knows_are_named(dataset, preset):
 
 
 def test_presets_by_name():
-    assert PRESETS == {"paper": PAPER, "official": OFFICIAL, "default": DEFAULT}
+    assert PRESETS == {"paper": PAPER, "official": OFFICIAL, "stable": STABLE, "grand": GRAND, "default": DEFAULT}
     assert all(one.name == name for name, one in PRESETS.items())
     assert set(printed_tables.DATASETS) == set(DATASETS)
 
@@ -261,3 +261,16 @@ def test_a_class_of_ones_own_gets_what_the_model_gets_that_it_inherits_from():
     with pytest.raises(us.IncompatibleError, match="Other has no official setting on cora"):
         OFFICIAL.trial(other, "cora")
     assert base_model(torch.nn.Linear) == ""  # the name of a class of the user's says nothing
+
+
+def test_recipes_of_stable_networks():
+    stable = STABLE.trial(models.StableGNN, "texas")
+    assert stable.config.upper.views == 4
+    assert stable.settings["depth"] == 3
+    grand = GRAND.trial(models.StableGNN, "Cora")
+    assert (grand.settings["depth"], grand.config.upper.views, grand.settings["hidden"]) == (8, 4, 32)
+    for preset in (STABLE, GRAND):
+        with pytest.raises(us.IncompatibleError, match=f"the preset {preset.name} is for StableGNN, and this is GCN"):
+            preset.trial(models.GCN, "cora")
+    with pytest.raises(us.IncompatibleError, match="GRAND has no published settings on texas"):
+        GRAND.trial(models.StableGNN, "texas")

@@ -13,7 +13,7 @@ from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import option
 from unspool.cli.paths import look_here
 from unspool.errors import InputError
-from unspool.models import find_model
+from unspool.models import StableGNN, find_model
 from unspool.reproduce import presets
 from unspool.settings import schema_of
 from unspool.study.search.resolve import with_patience
@@ -103,13 +103,15 @@ def optional_model(name: str | None) -> type[nn.Module] | None:
 
 
 def preset_named(name: str | None, model: type[nn.Module], data: DataOptions) -> Any:
-    """The preset that was named; when none was, the paper's for named models on its data sets, and defaults otherwise."""
+    """The preset that was named; when none was, the paper's for named models on its data sets (StableGNN's own for that), and defaults otherwise."""
     known = not data.own and presets.knows(name_for_presets(data))
     if name is None:
         ours = presets.base_model(model) == model.__name__ and model.__module__.startswith("unspool.")
+        if known and ours and issubclass(model, StableGNN):
+            return presets.STABLE
         return presets.PAPER if known and ours else presets.PRESETS["default"]
-    if data.own and name != "default":
-        raise InputError("preset", name, "default for your own files", "the others belong to named data sets")
+    if data.own and name not in ("default", "stable"):
+        raise InputError("preset", name, "default or stable for your own files", "the others belong to named data sets")
     return presets.PRESETS[name]
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # at run time a name is imported when it is first used: prese
     from unspool.reproduce.options import Workspace as Workspace
     from unspool.reproduce.presets import OFFICIAL as OFFICIAL
     from unspool.reproduce.presets import PAPER as PAPER
+    from unspool.reproduce.recipes import GRAND as GRAND
+    from unspool.reproduce.recipes import STABLE as STABLE
     from unspool.reproduce.report_page import write_report as write_report
     from unspool.reproduce.results import read as read
     from unspool.reproduce.runner import ExperimentRunner as ExperimentRunner
@@ -34,9 +36,11 @@ if TYPE_CHECKING:  # at run time a name is imported when it is first used: prese
 _WHERE = {
     "Budget": "options",
     "ExperimentRunner": "runner",
+    "GRAND": "recipes",
     "OFFICIAL": "presets",
     "PAPER": "presets",
     "RunOptions": "options",
+    "STABLE": "recipes",
     "Workspace": "options",
     "choose": "entries",
     "paper_grid": "search_grid",
@@ -59,5 +63,5 @@ def __dir__() -> list[str]:
 
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come through __getattr__
-    "OFFICIAL", "PAPER", "Budget", "ExperimentRunner", "RunOptions", "Workspace", "choose", "paper_grid", "read", "run_table2", "write_report",
+    "GRAND", "OFFICIAL", "PAPER", "STABLE", "Budget", "ExperimentRunner", "RunOptions", "Workspace", "choose", "paper_grid", "read", "run_table2", "write_report",
 ]  # fmt: skip

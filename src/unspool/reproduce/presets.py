@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from unspool.errors import IncompatibleError, InputError
+from unspool.reproduce.recipes import GRAND, STABLE
 from unspool.settings import schema_of
 from unspool.theory import printed_tables as tables
 from unspool.train import DEFAULT, Preset, Stop, TrainConfig, Trial
@@ -86,7 +87,7 @@ class OfficialPreset(Preset):
 
 PAPER, OFFICIAL = PaperPreset(), OfficialPreset()
 #: All presets by name, for the command line.
-PRESETS: dict[str, Preset] = {one.name: one for one in (PAPER, OFFICIAL, DEFAULT)}
+PRESETS: dict[str, Preset] = {one.name: one for one in (PAPER, OFFICIAL, STABLE, GRAND, DEFAULT)}
 
 
 def knows(dataset: str) -> bool:

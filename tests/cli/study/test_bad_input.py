@@ -96,7 +96,7 @@ STUDIES = [
     ("a range of an unknown setting", lambda p: draw(p, "--range", "detph=2..3"), f"--range detph=2..3: {TAKES}"),
     ("a range and a list", lambda p: draw(p, "--range", "lr=0.1:0.2", "--lr", "0.1"), "--range lr=0.1:0.2: lr is given twice; give one range, or one list"),
     ("the paper's grid and another", lambda p: go(p, "--paper-grid"), "--paper-grid is a fixed grid; leave the settings out, or give lists of values"),
-    ("the paper's preset for one's own files", lambda p: ["study", "run", *own(p, "--label-column", "team"), "--preset", "paper"], "--preset paper: expected default for your own files; the others belong to named data sets"),
+    ("the paper's preset for one's own files", lambda p: ["study", "run", *own(p, "--label-column", "team"), "--preset", "paper"], "--preset paper: expected default or stable for your own files; the others belong to named data sets"),
     ("own files without labels", lambda p: ["study", "run", *own(p)], "--label-column: expected a column of classes, as friends has no labels to learn from; or give them with --labels"),
     ("numbers without their column", lambda p: ["study", "run", *own(p, "--label-column", "team"), "--loss", "numbers"], "--target-column: expected a column of numbers, which the loss numbers learns from"),
     ("yes and no for four classes", lambda p: go(p, "--loss", "binary"), "--loss binary: expected two classes to tell apart, and grid 20×20 has 4"),

@@ -58,7 +58,7 @@ def study() -> None:
 @click.option("--seeds", default=10, show_default=True, type=Whole(1, 100_000), help="Seeds for each setting.")
 @click.option("--first-seed", default=0, show_default=True, type=Whole(0, 2**32 - 1), help="The first seed.")
 @click.option(
-    "--preset", "presets", multiple=True, type=click.Choice(["paper", "official", "default"]),
+    "--preset", "presets", multiple=True, type=click.Choice(["paper", "official", "stable", "grand", "default"]),
     help="Source of the settings that you do not give; when omitted, paper for named models on the paper's data sets, else default. May be repeated.",
 )  # fmt: skip
 @setting_options

@@ -24,8 +24,8 @@ from unspool.cli.number_types import Finite, Whole
 @data_options
 @click.option(
     "--preset",
-    type=click.Choice(["paper", "official", "default"]),
-    help="Source of the settings that you do not give; when omitted, paper for named models on the paper's data sets, else default.",
+    type=click.Choice(["paper", "official", "stable", "grand", "default"]),
+    help="Source of the settings that you do not give; when omitted, stable for StableGNN, paper for other named models on the paper's data sets, else default.",
 )
 @setting_options
 @config_options
