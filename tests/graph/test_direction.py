@@ -12,7 +12,8 @@ import torch
 import unspool as us
 from unspool import datasets, models
 from unspool.graph import EdgeDirectionWarning
-from unspool.graph.edges import merge, settle
+from unspool.graph.edges import listed_once, unsaid_of
+from unspool.graph.merge import merged
 
 NODES = 8
 #: Each edge once, the larger end first now and then.
@@ -187,12 +188,11 @@ def test_settling_leaves_symmetric_lists_as_they_are_and_makes_others_symmetric(
     random = np.random.default_rng(seed)
     index = torch.as_tensor(random.integers(0, NODES, (2, int(random.integers(1, 30)))))
     weight = torch.as_tensor(random.integers(1, 4, index.shape[1]).astype(float))
-    listed = merge(index, weight, NODES)
-    dense = torch.zeros(NODES, NODES, dtype=torch.float64)
-    dense[listed.row, listed.col] = listed.weight
-    found = settle(listed, None)
-    after = torch.zeros_like(dense)
-    after[found.row, found.col] = found.weight
-    assert torch.equal(after, torch.maximum(dense, dense.T))
-    assert (found.unsaid is None) is torch.equal(dense, dense.T)
-    assert settle(listed, True) is listed
+    dense = torch.zeros(NODES, NODES, dtype=torch.float64).index_put((index[1], index[0]), weight, accumulate=True)
+    once = listed_once(index, weight, NODES)
+    assert torch.equal(torch.zeros_like(dense).index_put((once.edges[1], once.edges[0]), once.weight), dense)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some edges are listed more than once
+        made = us.Graph.from_edges(index, NODES, weight, normalise=us.Normalisation.NONE, loops=0, directed=False)
+    assert torch.equal(made.to(torch.float64).to_dense(), torch.maximum(dense, dense.T))
+    assert (unsaid_of(merged(index, weight, NODES, directed=False)) is None) is torch.equal(dense, dense.T)

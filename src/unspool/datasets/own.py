@@ -17,7 +17,8 @@ from unspool.datasets.labels import encode, read_label_numbers, read_targets
 from unspool.datasets.sample_weight import read_sample_weight
 from unspool.datasets.split import Split
 from unspool.datasets.tables import is_number
-from unspool.graph.edges import merge, read_edge_index, read_weights, settle, tell
+from unspool.graph.edges import listed_once, read_edge_index, read_weights, tell, unsaid_of
+from unspool.graph.merge import merged
 from unspool.graph.pyg import pyg_edges
 
 Splitting = Split | Callable[[Dataset], Split | None] | None
@@ -251,7 +252,9 @@ def attribute_labels(attributes: Sequence[Any], names: Sequence[Hashable], colum
 
 
 def _writable(given: Any) -> Any:
-    """Arrays that were opened read-only (memory maps) are copied; torch warns about them."""
+    """Arrays that were opened read-only (memory maps) are copied, as torch warns about them; edges on a GPU come to the data."""
+    if isinstance(given, Tensor):
+        return given.cpu()
     return given.copy() if isinstance(given, np.ndarray) and not given.flags.writeable else given
 
 
@@ -301,13 +304,15 @@ def _merged(
     index: Tensor, weight: Tensor | None, nodes: int, directed: bool | None
 ) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
     """Edges as they are listed, without repeats and in canonical order, and what the owner should know."""
-    edges = merge(index, weight, nodes)
-    settled = settle(edges, directed)
-    tell((), settled.unsaid)  # repeats are told by a note alone
-    notes = (*settled.remarks, "edges keep their direction") if directed else settled.remarks
-    order = torch.argsort(edges.col * nodes + edges.row)
-    index = torch.stack([edges.col[order], edges.row[order]])
-    return index, None if weight is None else edges.weight[order], notes
+    once = listed_once(index, weight, nodes)
+    unsaid = unsaid_of(merged(once.edges, once.weight, nodes, directed=False)) if directed is None else None
+    tell((), unsaid)  # repeats are told by a note alone
+    notes = (
+        *once.notes,
+        *(() if unsaid is None else (unsaid,)),
+        *(("edges keep their direction",) if directed else ()),
+    )
+    return once.edges, once.weight, notes
 
 
 def _pyg_masks(data: Any) -> dict[str, Tensor]:

@@ -12,13 +12,19 @@ import torch
 from torch import Tensor
 
 from unspool.errors import IncompatibleError
-from unspool.graph.edges import Edges, add_loops, merge, read_edge_index, read_weights, settle, tell
-from unspool.graph.laplacian_form import rescaled, why_no_laplacian
-from unspool.graph.normalise import Normalisation, normalised
-from unspool.graph.pyg import pyg_edges
+from unspool.graph import kept
+from unspool.graph.adjacency import Adjacency, row_sums
+from unspool.graph.edges import check_loops, notes_of, read_edge_index, read_weights, tell, unsaid_of
+from unspool.graph.laplacian_form import laplacian_form, rescaled
+from unspool.graph.merge import merged
+from unspool.graph.normalise import Normalisation
+from unspool.graph.pyg import network_edges, pyg_edges
 from unspool.graph.words import described, html_of_graph
 from unspool.ops import Operator
 from unspool.ops.spmm import spmm
+
+#: Up to how many entries A is made with the graph and not when it is first asked for.
+SMALL = 1 << 20
 
 _NOT_NORMALISED = (
     "this graph is not normalised, so I − A, which models put in the place of its Laplacian, is not BᵀB; "
@@ -37,14 +43,16 @@ class Graph:
     Make one with :meth:`from_edges`, :meth:`from_pyg`, :meth:`from_scipy`, :meth:`from_networkx` or
     :meth:`from_dense`.
 
+    Kept are the places of entries, and weights where they are not all one; the entries of A are made when first asked for.
+
     Attributes:
-        operator: the sparse matrix A and its transpose.
-        smoother: S with L = scale · (I − S), the matrix whose polynomials solve denoising problems; A itself
-            under symmetric normalisation. None where no Laplacian BᵀB exists.
-        scale: the number in that relation; 1 under symmetric normalisation.
+        adjacency: the weights W.
         degree: row sums of W, self-loops included (float64, on the CPU).
+        dtype: of the entries of A.
+        scale: ℓ with L = ℓ (I − S) for the smoother S; 1 under symmetric normalisation.
         normalisation: which normalisation was applied.
         undirected: whether W equals its transpose.
+        symmetric: whether A does.
         notes: what was done to the input that its owner should know.
         names: the nodes' own names in order, where the input had any.
 
@@ -60,17 +68,23 @@ class Graph:
                 [0.9082, 0.9082]])
     """
 
-    operator: Operator
-    smoother: Operator | None
-    scale: float
+    adjacency: Adjacency
     degree: Tensor
+    dtype: torch.dtype
+    scale: float
     normalisation: Normalisation
     undirected: bool
+    symmetric: bool
     notes: tuple[str, ...]
     names: tuple[Hashable, ...] | None
-    _exact: Operator  # the same in float64 on the CPU, so that a change of dtype starts from full precision
-    _exact_smoother: Operator | None
+    _has_smoother: bool
+    _plain: Tensor | None  # row sums of W without loops, of which S is made where it is not A
     _no_laplacian: str | None  # why BᵀB = L fails here, on relaxed graphs too
+    _entries: Operator | None = None  # A, once it was asked for; of small graphs at once
+
+    def __post_init__(self) -> None:
+        if self._entries is None and kept.is_real(self) and self.adjacency.entries <= SMALL:
+            self._operator  # noqa: B018 - asked for so that it is kept
 
     # -- making ----------------------------------------------------------------------------------------------------
 
@@ -109,11 +123,16 @@ class Graph:
         if not isinstance(normalise, Normalisation):
             raise TypeError(f"normalise={normalise!r}: expected Normalisation.SYMMETRIC, RANDOM_WALK or NONE")
         index, nodes = read_edge_index(edge_index, nodes)
-        weight = None if weights is None else read_weights(weights, index.shape[1])
-        edges = settle(merge(index, weight, nodes), directed)
-        tell(edges.notes, edges.unsaid)
-        device = edge_index.device if isinstance(edge_index, Tensor) else torch.device("cpu")
-        return _made(add_loops(edges, loops), normalise).to(device)
+        weight = None if weights is None else read_weights(weights, index.shape[1]).to(index.device)
+        found = merged(index, weight, nodes, directed is True)
+        notes, unsaid = notes_of(found, weight is not None), unsaid_of(found) if directed is None else None
+        tell(notes, unsaid)
+        check_loops(loops)
+        w = Adjacency.from_distinct(found, loops, directed is True)
+        bare = ~found.own if loops > 0 else None
+        degree = row_sums(w.forward, bare)  # Trap: loops that were added come last, or the last digits change
+        degree = degree if bare is None else torch.where(bare.cpu(), degree + loops, degree)
+        return _made(w, degree, normalise, notes if unsaid is None else (*notes, unsaid))
 
     @staticmethod
     def from_pyg(data: Any, **how: Any) -> Graph:
@@ -177,13 +196,10 @@ class Graph:
             >>> us.Graph.from_networkx(networkx.path_graph(["a", "b", "c"])).names
             ('a', 'b', 'c')
         """
-        names = tuple(network.nodes())
-        place = {name: i for i, name in enumerate(names)}
-        pairs = [(place[u], place[v], float(data.get(weight, 1.0))) for u, v, data in network.edges(data=True)]
-        index = np.array([[u for u, _, _ in pairs], [v for _, v, _ in pairs]], dtype=np.int64)
+        names, index, weights = network_edges(network, weight)
         if not network.is_directed():
             how = {**how, "directed": False}  # each edge is listed once, whichever way
-        made = Graph.from_edges(index, nodes=len(names), weights=[w for _, _, w in pairs], **how)
+        made = Graph.from_edges(index, nodes=len(names), weights=weights, **how)
         return _replaced(made, names=names)
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -191,30 +207,30 @@ class Graph:
     @property
     def nodes(self) -> int:
         """Number of nodes."""
-        return self.operator.shape[0]
+        return self.adjacency.nodes
 
     @property
     def edges(self) -> int:
         """Number of edges without self-loops; an undirected edge counts once."""
-        crow, col = self._exact.forward.crow, self._exact.forward.col
-        loops = int((self._exact.rows() == col).sum())
-        arcs = int(crow[-1]) - loops
+        arcs = self.adjacency.entries - self.adjacency.loops
         return arcs // 2 if self.undirected else arcs
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the weights."""
-        return self.operator.dtype
 
     @property
     def device(self) -> torch.device:
         """Where the graph lives."""
-        return self.operator.device
+        return self.adjacency.forward.col.device
 
     @property
-    def symmetric(self) -> bool:
-        """Whether A equals its transpose."""
-        return self.operator.symmetric
+    def operator(self) -> Operator:
+        """The sparse matrix A and its transpose."""
+        return kept.kept_operator(self)
+
+    @property
+    def smoother(self) -> Operator | None:
+        """S with L = scale · (I − S), whose polynomials solve denoising problems; None where no Laplacian BᵀB exists."""
+        if self._has_smoother:
+            return kept.kept_operator(self) if self._plain is None else kept.kept_smoother(self)
+        return None
 
     @functools.cached_property
     def largest_frequency(self) -> float:
@@ -225,9 +241,10 @@ class Graph:
 
     def require_laplacian(self) -> Operator:
         """The smoother S with L = scale · (I − S), or a refusal that says why this graph has no L = BᵀB."""
-        if self.smoother is None:
+        smoother = self.smoother
+        if smoother is None:
             raise IncompatibleError(self._no_laplacian)
-        return self.smoother
+        return smoother
 
     def require_incidence(self) -> None:
         """A refusal that says why this graph has no B with BᵀB = L; a relaxed graph has L = I − A and, mostly, no such B."""
@@ -247,10 +264,10 @@ class Graph:
             >>> us.unroll(us.Smoothness(1.0), us.GradientDescent(step=0.5), depth=2)(torch.eye(3), chain.with_general_laplacian()).shape
             torch.Size([3, 3])
         """
-        if self.smoother is self.operator and self.scale == 1.0:
+        if self._has_smoother and self._plain is None and self.scale == 1.0:
             return self
         why = _NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian  # there is no B for I − A
-        return _replaced(self, smoother=self.operator, scale=1.0, _exact_smoother=self._exact, _no_laplacian=why)
+        return _replaced(self, scale=1.0, _has_smoother=True, _plain=None, _no_laplacian=why)
 
     def with_operator(self, operator: Operator, why: str) -> Graph:
         """The same nodes with another A in the place of this one, and I − A in that of BᵀB, for networks that see the graph through A alone.
@@ -294,13 +311,10 @@ class Graph:
             kind = torch.float32
         if kind not in (torch.float32, torch.float64):
             raise TypeError(f"a graph holds float32 or float64 weights, not {str(kind).removeprefix('torch.')}")
-        operator = _cast(self._exact, where, kind)
-        smoother = (
-            operator
-            if self._exact_smoother is self._exact
-            else self._exact_smoother and _cast(self._exact_smoother, where, kind)
-        )
-        return _replaced(self, operator=operator, smoother=smoother)
+        adjacency = self.adjacency if where == self.device else self.adjacency.to(where)
+        if adjacency is self.adjacency and kind == self.dtype:
+            return self
+        return _replaced(self, adjacency=adjacency, dtype=kind, _entries=None)
 
     def incidence(self) -> Operator:
         """The oriented incidence matrix B of shape (edges, nodes), with BᵀB = L; refused where there is none.
@@ -316,9 +330,7 @@ class Graph:
                 ...
             unspool.errors.IncompatibleError: this graph is directed, so no Laplacian BᵀB exists ...
         """
-        from unspool.graph.incidence import kept_incidence
-
-        return kept_incidence(self)
+        return kept.kept_incidence(self)
 
     @functools.cached_property
     def laplacian_diagonal(self) -> Tensor:
@@ -328,12 +340,25 @@ class Graph:
         diagonal = smoother.forward.val.new_zeros(self.nodes).index_add(0, row[own], smoother.forward.val[own])
         return (self.scale * (1 - diagonal))[:, None]
 
+    @functools.cached_property
+    def _operator(self) -> Operator:
+        if self._entries is None:
+            made = kept.made_operator(self)
+            # Trap: torch.compile sees the fields of a frozen dataclass and nothing else.
+            object.__setattr__(self, "_entries", made)
+            return made
+        return self._entries
+
+    @functools.cached_property
+    def _smoother(self) -> Operator:
+        assert self._plain is not None
+        with kept.real_tensors():
+            return rescaled(self.adjacency, self._plain, self.scale, self.dtype)
+
     @property
     def squared_incidence(self) -> Operator:
         """B with every entry squared; its transpose sums weights of edges into the diagonal of Bᵀ diag(w) B."""
-        from unspool.graph.incidence import kept_squared_incidence
-
-        return kept_squared_incidence(self)
+        return kept.kept_squared_incidence(self)
 
     @functools.cached_property
     def _squared_incidence(self) -> Operator:
@@ -345,7 +370,7 @@ class Graph:
     def _incidence(self) -> Operator:
         from unspool.graph.incidence import incidence
 
-        with torch.inference_mode(False):  # what is remembered must be of use in training too
+        with torch.inference_mode(False):
             return incidence(self)
 
     def laplacian(self) -> Operator:
@@ -368,27 +393,13 @@ class Graph:
         return f"Graph(nodes={self.nodes}, edges={self.edges}, {described(self)})"
 
 
-def _made(edges: Edges, how: Normalisation) -> Graph:
-    n = edges.nodes
-    degree = torch.zeros(n, dtype=torch.float64).index_add_(0, edges.row, edges.weight)
-    raw = Operator.from_entries(edges.row, edges.col, edges.weight, (n, n))
-    value = normalised(edges.row, edges.col, edges.weight, degree, how)
-    exact = raw if how is Normalisation.NONE else Operator.from_entries(edges.row, edges.col, value, (n, n))
-    reason = why_no_laplacian(exact, raw.symmetric, degree, how)
-    smoother, scale = None, 1.0
-    if reason is None:
-        smoother, scale = (exact, 1.0) if how is not Normalisation.NONE else rescaled(edges, degree)
-    graph = Graph(
-        operator=exact, smoother=smoother, scale=scale, degree=degree, normalisation=how, undirected=raw.symmetric,
-        notes=edges.remarks, names=None, _exact=exact, _exact_smoother=smoother, _no_laplacian=reason,
+def _made(w: Adjacency, degree: Tensor, how: Normalisation, notes: tuple[str, ...]) -> Graph:
+    form = laplacian_form(w, degree, how)
+    return Graph(
+        adjacency=w, degree=degree, dtype=torch.get_default_dtype(), scale=form.scale, normalisation=how, undirected=w.symmetric,
+        symmetric=form.symmetric, notes=notes, names=None, _has_smoother=form.why_none is None, _plain=form.plain,
+        _no_laplacian=form.why_none,
     )  # fmt: skip
-    return graph.to(torch.get_default_dtype())
-
-
-def _cast(exact: Operator, device: torch.device, dtype: torch.dtype) -> Operator:
-    if dtype == torch.float64 and device.type == "cpu":
-        return exact
-    return exact.to(device, (exact.forward.val.to(dtype), exact.transpose.val.to(dtype)))
 
 
 def _replaced(graph: Graph, **changes: Any) -> Graph:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -41,31 +39,6 @@ def incidence(graph: Graph) -> Operator:
         left, right = (exact * ratio).sqrt(), (exact / ratio).sqrt()
     values = torch.cat([left, -right]).to(graph.dtype)
     return Operator.from_entries(torch.cat([edge, edge]), torch.cat([i, j]), values, (i.numel(), graph.nodes))
-
-
-def kept_incidence(graph: Graph) -> Operator:
-    """The incidence matrix that a graph keeps, made when first asked for; also while torch.compile traces the asker."""
-    if torch.compiler.is_compiling():
-        # Trap: how many edges there are is no number while tracing, so B is made at that moment, beside the trace.
-        from torch._dynamo.comptime import comptime
-
-        comptime(_make_while_tracing)
-    return graph._incidence  # pyright: ignore[reportPrivateUsage]
-
-
-def kept_squared_incidence(graph: Graph) -> Operator:
-    """B with squared entries, kept and made in the same way."""
-    if torch.compiler.is_compiling():
-        from torch._dynamo.comptime import comptime
-
-        comptime(_make_while_tracing)
-    return graph._squared_incidence  # pyright: ignore[reportPrivateUsage]
-
-
-def _make_while_tracing(context: Any) -> None:
-    traced = context.get_local("graph")._i_will_not_complain_if_bc_breaks_VariableTracker()
-    traced.value.incidence()
-    traced.value.squared_incidence  # noqa: B018 - asked for so that it is kept
 
 
 def laplacian(graph: Graph) -> Operator:

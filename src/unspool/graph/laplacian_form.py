@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from unspool.graph.edges import Edges
-from unspool.graph.normalise import Normalisation
+from unspool.graph.adjacency import Adjacency, assembled, loops_of, row_sums
+from unspool.graph.compress import Rows, blocks, rows_in, starts_of
+from unspool.graph.normalise import Normalisation, stays_symmetric
 from unspool.ops import Operator
+from unspool.ops.operator import compressed
 
 
-def why_no_laplacian(exact: Operator, undirected: bool, degree: Tensor, how: Normalisation) -> str | None:
-    """Why BᵀB = L fails on a graph with this matrix A, or None.
+class LaplacianForm(NamedTuple):
+    """How L comes from A: L = scale · (I − S).
 
-    Args:
-        exact: A.
-        undirected: whether the weights before normalisation are symmetric.
-        degree: their row sums.
-        how: the normalisation.
+    Attributes:
+        symmetric: whether A equals its transpose.
+        scale: the number in that relation.
+        plain: row sums of W without loops, of which S is made; None where S is A.
+        why_none: why there is no L = BᵀB; None where there is.
     """
-    if not undirected:
+
+    symmetric: bool
+    scale: float
+    plain: Tensor | None
+    why_none: str | None
+
+
+def laplacian_form(w: Adjacency, degree: Tensor, how: Normalisation) -> LaplacianForm:
+    """How L comes from the weights W with these degrees under a normalisation.
+
+    Example:
+        >>> import unspool as us
+        >>> plain = us.graph.star(4, normalise=us.Normalisation.NONE)
+        >>> laplacian_form(plain.adjacency, plain.degree, us.Normalisation.NONE).scale
+        3.0
+    """
+    symmetric = stays_symmetric(w, degree, how)
+    reason = _why_no_laplacian(w, symmetric, degree, how)
+    plain = row_sums(w.forward, loops_of(w.forward)) if how is Normalisation.NONE and reason is None else None
+    scale = 1.0 if plain is None or float(plain.max()) <= 0 else float(plain.max())
+    return LaplacianForm(symmetric, scale, plain, reason)
+
+
+def _why_no_laplacian(w: Adjacency, symmetric: bool, degree: Tensor, how: Normalisation) -> str | None:
+    if not w.symmetric:
         return "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it without directed=True"
-    if how is Normalisation.RANDOM_WALK and not exact.symmetric:
+    if how is Normalisation.RANDOM_WALK and not symmetric:
         return "under random-walk normalisation I − A is not symmetric, so it is not BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"
     bare = torch.nonzero(degree == 0).flatten()
     if how is not Normalisation.NONE and bare.numel():
@@ -31,12 +59,34 @@ def why_no_laplacian(exact: Operator, undirected: bool, degree: Tensor, how: Nor
     return None
 
 
-def rescaled(edges: Edges, degree: Tensor) -> tuple[Operator, float]:
-    """S and ℓ with D − W = ℓ (I − S) and the spectrum of S in [-1, 1] (Gershgorin: λ ≤ 2 max d)."""
-    off = edges.row != edges.col
-    plain = torch.zeros_like(degree).index_add_(0, edges.row[off], edges.weight[off])
-    scale = float(plain.max()) if float(plain.max()) > 0 else 1.0
-    everyone = torch.arange(edges.nodes)
-    row, col = torch.cat([edges.row[off], everyone]), torch.cat([edges.col[off], everyone])
-    value = torch.cat([edges.weight[off] / scale, 1.0 - plain / scale])
-    return Operator.from_entries(row, col, value, (edges.nodes, edges.nodes)), scale
+def rescaled(w: Adjacency, plain: Tensor, scale: float, dtype: torch.dtype) -> Operator:
+    """S with D − W = ℓ (I − S) and the spectrum of S in [-1, 1].
+
+    Args:
+        w: symmetric weights.
+        plain: their row sums, loops left out.
+        scale: ℓ, the largest of them (Gershgorin: λ ≤ 2 max d).
+        dtype: of the entries.
+    """
+    rows, diagonal = _with_diagonal(w), (1.0 - plain / scale).to(w.forward.col.device)
+    value = torch.empty(rows.col.numel(), dtype=dtype, device=rows.col.device)
+    for block in blocks(rows.crow):
+        row, col = rows_in(rows.crow, block), rows.col[block.start : block.stop]
+        weight = None if rows.beside is None else rows.beside[block.start : block.stop].double()
+        share = torch.ones_like(diagonal[row]) if weight is None else weight
+        value[block.start : block.stop] = torch.where(row == col, diagonal[row], share / scale)
+    csr = compressed(rows.crow, rows.col, value)
+    return Operator(csr, csr, (w.nodes, w.nodes))
+
+
+def _with_diagonal(w: Adjacency) -> Rows:
+    """The rows of W with an entry on the diagonal for every node; what stands there counts for nothing."""
+    if w.loops == w.nodes:
+        return w.forward
+    crow, col, weight = w.forward
+    own = loops_of(w.forward)
+    off = torch.cat([rows_in(crow, b) != col[b.start : b.stop] for b in blocks(crow)]) if col.numel() else col.bool()
+    part = Rows(starts_of(crow.diff() - own.int()), col[off], None if weight is None else weight[off].double())
+    every = torch.ones_like(own)
+    rows = assembled([part], every, None if weight is None else every.double())
+    return Rows(rows.crow.to(crow.dtype), rows.col, rows.beside)

@@ -7,6 +7,11 @@ from enum import Enum
 import torch
 from torch import Tensor
 
+from unspool.graph.adjacency import Adjacency
+from unspool.graph.compress import Rows, blocks, rows_in
+from unspool.ops import Operator
+from unspool.ops.operator import Csr, compressed
+
 
 class Normalisation(Enum):
     """What is done to the weights W with their degrees d (the row sums of W, self-loops included).
@@ -26,15 +31,52 @@ class Normalisation(Enum):
     NONE = "none"
 
 
-def normalised(row: Tensor, col: Tensor, weight: Tensor, degree: Tensor, how: Normalisation) -> Tensor:
-    """The entries of A for the entries (row, col, weight) of W; nodes without any edge get zeros, not infinities."""
+def operator_of(w: Adjacency, degree: Tensor, how: Normalisation, dtype: torch.dtype) -> Operator:
+    """A as an operator on the device of W: computed in float64 and rounded once; nodes without any edge get zeros, not infinities."""
+    forward = compressed(w.forward.crow, w.forward.col, _values(w.forward, degree, how, dtype, turned=False))
+    if w.symmetric and (how is not Normalisation.RANDOM_WALK or stays_symmetric(w, degree, how)):
+        return Operator(forward, forward, (w.nodes, w.nodes))
+    values = _values(w.transpose, degree, how, dtype, turned=True)
+    transpose = Csr(forward.crow, forward.col, values, forward.hubs) if w.symmetric else None
+    if transpose is None:
+        transpose = compressed(w.transpose.crow, w.transpose.col, values)
+    return Operator(forward, transpose, (w.nodes, w.nodes))
+
+
+def stays_symmetric(w: Adjacency, degree: Tensor, how: Normalisation) -> bool:
+    """Whether A equals its transpose, bit for bit in float64."""
+    if not w.symmetric or how is not Normalisation.RANDOM_WALK:
+        return w.symmetric
+    crow, col, weight = w.forward
+    inverse = inverse_of(degree).to(col.device)
+    for block in blocks(crow):
+        row, to = rows_in(crow, block), col[block.start : block.stop].long()
+        share = 1.0 if weight is None else weight[block.start : block.stop].double()
+        if not torch.equal(inverse[row] * share, inverse[to] * share):
+            return False
+    return True
+
+
+def _values(rows: Rows, degree: Tensor, how: Normalisation, dtype: torch.dtype, turned: bool) -> Tensor:
+    """The entries of A, or of its transpose, block by block."""
+    if how is Normalisation.NONE and rows.beside is not None:
+        return rows.beside.to(dtype)
     if how is Normalisation.NONE:
-        return weight
-    if how is Normalisation.RANDOM_WALK:
-        return weight * _inverse(degree)[row]
-    root = _inverse(degree).sqrt()
-    return weight * (root[row] * root[col])  # this order keeps A exactly symmetric in floating point
+        return torch.ones(rows.col.numel(), dtype=dtype, device=rows.col.device)
+    inverse = inverse_of(degree)
+    factor = (inverse if how is Normalisation.RANDOM_WALK else inverse.sqrt()).to(rows.col.device)
+    out = torch.empty(rows.col.numel(), dtype=dtype, device=rows.col.device)
+    for block in blocks(rows.crow):
+        row, col = rows_in(rows.crow, block), rows.col[block.start : block.stop].long()
+        one_sided = how is Normalisation.RANDOM_WALK
+        # The order of the products keeps A exactly symmetric in floating point.
+        value = factor[col if turned else row] if one_sided else factor[row] * factor[col]
+        if rows.beside is not None:
+            value = rows.beside[block.start : block.stop].double() * value
+        out[block.start : block.stop] = value
+    return out
 
 
-def _inverse(degree: Tensor) -> Tensor:
+def inverse_of(degree: Tensor) -> Tensor:
+    """1 / d, and 0 where d is."""
     return torch.where(degree > 0, 1.0 / degree, torch.zeros_like(degree))

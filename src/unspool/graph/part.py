@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from unspool.errors import UNSHOWN, InputError
+from unspool.graph.adjacency import Adjacency
 from unspool.graph.graph import Graph
-from unspool.graph.normalise import Normalisation
-from unspool.ops import Operator
+from unspool.graph.normalise import stays_symmetric
+from unspool.ops.operator import row_of_entry
 
 
 def part_of(graph: Graph, nodes: Tensor) -> Graph:
@@ -29,23 +30,20 @@ def part_of(graph: Graph, nodes: Tensor) -> Graph:
         >>> torch.equal(us.graph.part_of(graph, nodes).to_dense(), graph.to_dense()[nodes][:, nodes])
         True
     """
-    kept = nodes.to("cpu")
-    place = torch.full((graph.nodes,), -1, dtype=torch.int64)
-    place[kept] = torch.arange(kept.numel())
-    exact = _cut(graph._exact, place, kept)  # pyright: ignore[reportPrivateUsage]
-    old = graph._exact_smoother  # pyright: ignore[reportPrivateUsage]
-    smoother = exact if old is graph._exact else old and _cut(old, place, kept)  # pyright: ignore[reportPrivateUsage]
-    names = None if graph.names is None else tuple(graph.names[int(i)] for i in kept)
-    cut = replace(
+    kept, here = nodes.to("cpu"), nodes.to(graph.device)
+    place = torch.full((graph.nodes,), -1, dtype=torch.int64, device=graph.device)
+    place[here] = torch.arange(here.numel(), device=graph.device)
+    cut, degree = _cut(graph.adjacency, place, here), graph.degree[kept]
+    plain = graph._plain  # pyright: ignore[reportPrivateUsage]
+    return replace(
         graph,
-        operator=exact,
-        smoother=smoother,
-        degree=graph.degree[kept],
-        names=names,
-        _exact=exact,
-        _exact_smoother=smoother,
+        adjacency=cut,
+        degree=degree,
+        symmetric=stays_symmetric(cut, degree, graph.normalisation),
+        names=None if graph.names is None else tuple(graph.names[int(i)] for i in kept),
+        _plain=None if plain is None else plain[kept],
+        _entries=None,
     )
-    return cut.to(graph.device, dtype=graph.dtype)
 
 
 def without(graph: Graph, nodes: Any) -> Graph:
@@ -66,17 +64,12 @@ def without(graph: Graph, nodes: Any) -> Graph:
     kept = torch.nonzero(~gone).flatten()
     if kept.numel() == 0:
         raise InputError("nodes", UNSHOWN, f"fewer than all {graph.nodes} nodes, as a graph needs one")
-    exact = part_of(graph, kept)._exact  # pyright: ignore[reportPrivateUsage]
-    row, col, degree = exact.rows(), exact.forward.col.long(), graph.degree[kept]
-    weight = exact.forward.val
-    if graph.normalisation is Normalisation.SYMMETRIC:
-        weight = weight * (degree[row] * degree[col]).sqrt()
-    elif graph.normalisation is Normalisation.RANDOM_WALK:
-        weight = weight * degree[row]
+    crow, col, weight = part_of(graph, kept).adjacency.forward
+    index = torch.stack([col.long(), row_of_entry(crow)])
     how: dict[str, Any] = {"normalise": graph.normalisation, "loops": 0.0, "directed": not graph.undirected}
-    made = Graph.from_edges(torch.stack([col, row]), int(kept.numel()), weight, **how)
+    made = Graph.from_edges(index, int(kept.numel()), weight, **how)
     names = None if graph.names is None else tuple(graph.names[int(i)] for i in kept)
-    return replace(made, names=names).to(graph.device, dtype=graph.dtype)
+    return replace(made.to(dtype=graph.dtype), names=names)
 
 
 def neighbourhood(graph: Graph, nodes: Tensor, hops: int) -> Tensor:
@@ -92,20 +85,20 @@ def neighbourhood(graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         >>> us.graph.neighbourhood(us.graph.path(6), torch.tensor([5]), 2)
         tensor([5, 4, 3])
     """
-    exact = graph._exact  # pyright: ignore[reportPrivateUsage]
-    ways = (exact.forward,) if exact.symmetric else (exact.forward, exact.transpose)
-    reached = torch.zeros(graph.nodes, dtype=torch.bool)
-    front = nodes.to("cpu", torch.int64)
+    w = graph.adjacency
+    ways = (w.forward,) if w.symmetric else (w.forward, w.transpose)
+    reached = torch.zeros(graph.nodes, dtype=torch.bool, device=graph.device)
+    front = nodes.to(graph.device, torch.int64)
     reached[front] = True
     found = [front]
     for _ in range(hops):
-        ahead = torch.cat([csr.col[entries_of(csr.crow, front)[1]].long() for csr in ways]).unique()
+        ahead = torch.cat([rows.col[entries_of(rows.crow, front)[1]].long() for rows in ways]).unique()
         front = ahead[~reached[ahead]]
         if front.numel() == 0:
             break
         reached[front] = True
         found.append(front)
-    return torch.cat(found)
+    return torch.cat(found).cpu()
 
 
 def entries_of(crow: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -117,14 +110,16 @@ def entries_of(crow: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         (tensor([0, 0, 0, 1, 1]), tensor([3, 4, 5, 0, 1]))
     """
     first, count = crow[rows].long(), (crow[rows + 1] - crow[rows]).long()
-    owner = torch.repeat_interleave(torch.arange(rows.numel()), count)
+    owner = torch.repeat_interleave(torch.arange(rows.numel(), device=crow.device), count)
     before = count.cumsum(0) - count
-    return owner, torch.arange(owner.numel()) - before[owner] + first[owner]
+    return owner, torch.arange(owner.numel(), device=crow.device) - before[owner] + first[owner]
 
 
-def _cut(operator: Operator, place: Tensor, kept: Tensor) -> Operator:
-    row, entry = entries_of(operator.forward.crow, kept)
-    col = place[operator.forward.col[entry].long()]
+def _cut(w: Adjacency, place: Tensor, kept: Tensor) -> Adjacency:
+    row, entry = entries_of(w.forward.crow, kept)
+    col = place[w.forward.col[entry].long()]
     inside = col >= 0
-    size = (kept.numel(), kept.numel())
-    return Operator.from_entries(row[inside], col[inside], operator.forward.val[entry[inside]], size)
+    weight = w.forward.beside
+    return Adjacency.from_entries(
+        row[inside], col[inside], None if weight is None else weight[entry[inside]], kept.numel()
+    )

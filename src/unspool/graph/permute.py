@@ -7,8 +7,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from unspool.graph.adjacency import Adjacency
 from unspool.graph.graph import Graph
-from unspool.ops import Operator
+from unspool.ops.operator import row_of_entry
 
 
 def permuted(graph: Graph, order: Tensor) -> Graph:
@@ -25,23 +26,14 @@ def permuted(graph: Graph, order: Tensor) -> Graph:
     order = order.to("cpu")
     if not torch.equal(order.sort().values, torch.arange(graph.nodes)):
         raise ValueError(f"the new order must name each of the {graph.nodes} nodes once")
-    place = torch.argsort(order)
-    exact = _moved(graph._exact, place)  # pyright: ignore[reportPrivateUsage]
-    old = graph._exact_smoother  # pyright: ignore[reportPrivateUsage]
-    smoother = exact if old is graph._exact else old and _moved(old, place)  # pyright: ignore[reportPrivateUsage]
-    names = None if graph.names is None else tuple(graph.names[int(i)] for i in order)
-    moved = replace(
+    place = torch.argsort(order).to(graph.device)
+    crow, col, weight = graph.adjacency.forward
+    plain = graph._plain  # pyright: ignore[reportPrivateUsage]
+    return replace(
         graph,
-        operator=exact,
-        smoother=smoother,
+        adjacency=Adjacency.from_entries(place[row_of_entry(crow)], place[col.long()], weight, graph.nodes),
         degree=graph.degree[order],
-        names=names,
-        _exact=exact,
-        _exact_smoother=smoother,
+        names=None if graph.names is None else tuple(graph.names[int(i)] for i in order),
+        _plain=None if plain is None else plain[order],
+        _entries=None,
     )
-    return moved.to(graph.device, dtype=graph.dtype)
-
-
-def _moved(operator: Operator, place: Tensor) -> Operator:
-    row, col = operator.rows(), operator.forward.col.long()
-    return Operator.from_entries(place[row], place[col], operator.forward.val, operator.shape)

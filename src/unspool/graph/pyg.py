@@ -1,9 +1,11 @@
-"""What a graph needs of PyTorch Geometric's objects, which are read by their attributes and never imported."""
+"""What a graph needs of the objects of PyTorch Geometric and NetworkX, which are read by their attributes and never imported."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from unspool.errors import DataError, IncompatibleError
@@ -34,6 +36,15 @@ def pyg_edges(data: Any, weight_column: int | None = None) -> tuple[Any, Any]:
     if index is None:
         raise ValueError("data has no edge_index; pass its adjacency matrix to from_scipy instead")
     return index, _weights(getattr(data, "edge_weight", None), getattr(data, "edge_attr", None), weight_column)
+
+
+def network_edges(network: Any, weight: str) -> tuple[tuple[Hashable, ...], Any, list[float]]:
+    """The names of a network's nodes, its edges as places among them, and their weights, 1 where they have none."""
+    names = tuple(network.nodes())
+    place = {name: i for i, name in enumerate(names)}
+    pairs = [(place[u], place[v], float(data.get(weight, 1.0))) for u, v, data in network.edges(data=True)]
+    index = np.array([[u for u, _, _ in pairs], [v for _, v, _ in pairs]], dtype=np.int64)
+    return names, index, [w for _, _, w in pairs]
 
 
 def _weights(weight: Any, attribute: Any, chosen: int | None) -> Any:

@@ -14,6 +14,7 @@ from unspool.graph import Graph, check_input
 from unspool.nn import Dropout, Start
 from unspool.nn.linear import begin
 from unspool.objective import NonNegative, Objective, Relaxed, Ridge, Smoothness
+from unspool.ops.spmm import spmm
 from unspool.unrolling import Unrolled, unroll
 
 
@@ -59,7 +60,7 @@ class Convolutions(nn.Module):
         for k in range(self.depth):
             if k > 0:
                 h = self.dropout(h) @ self.weights[k - 1]
-            h = graph @ h
+            h = spmm(graph, h)
             if self.biases is not None:
                 h = h + self.biases[k]
             if k + 1 < self.depth and self.norms is not None:

@@ -15,6 +15,7 @@ from unspool.models.model import Model
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Objective, Smoothness
 from unspool.ops import SparseFeatures, features_of
+from unspool.ops.spmm import spmm
 from unspool.settings import log_uniform, setting
 
 
@@ -119,7 +120,7 @@ class FairSteps(nn.Module):
         gamma = 1 / (1 + self.lambda2)
         h, u = x, x.new_zeros(*x.shape[:-2], 1, x.shape[-1])
         for _ in range(self.depth):
-            smooth = gamma * x + (1 - gamma) * (graph @ h)
+            smooth = gamma * x + (1 - gamma) * spmm(graph, h)
             ahead = smooth - gamma * slope(h, between, u)
             gap = (between * ahead.softmax(-1)).sum(-2, keepdim=True)
             u = (u + gap / (2 * gamma)).clamp(-self.lambda1, self.lambda1)

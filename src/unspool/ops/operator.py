@@ -165,6 +165,11 @@ def _by_length(csr: Csr) -> Tensor:
     return torch.argsort(csr.crow.diff(), descending=True, stable=True).to(torch.int32)
 
 
+def compressed(crow: Tensor, col: Tensor, val: Tensor) -> Csr:
+    """One matrix from its compressed rows, with the pieces of long ones where its device needs them."""
+    return Csr(crow, col, val, _hubs(crow))
+
+
 def _compress(row: Tensor, col: Tensor, val: Tensor, shape: tuple[int, int]) -> Csr:
     fits = max(*shape, val.numel()) < 2**31
     index = torch.int32 if fits else torch.int64
@@ -172,7 +177,7 @@ def _compress(row: Tensor, col: Tensor, val: Tensor, shape: tuple[int, int]) -> 
     crow = torch.zeros(shape[0] + 1, dtype=torch.int64, device=row.device)
     crow[1:] = torch.bincount(row, minlength=shape[0]).cumsum(0)
     crow = crow.to(index)
-    return Csr(crow, col[order].to(index), val[order].contiguous(), _hubs(crow))
+    return compressed(crow, col[order].to(index), val[order].contiguous())
 
 
 def _hubs(crow: Tensor) -> Tensor:
@@ -181,7 +186,7 @@ def _hubs(crow: Tensor) -> Tensor:
 
 def _move(csr: Csr, val: Tensor, device: torch.device) -> Csr:
     crow = csr.crow.to(device)
-    return Csr(crow, csr.col.to(device), val.to(device), _hubs(crow))
+    return compressed(crow, csr.col.to(device), val.to(device))
 
 
 def _equal(a: Csr, b: Csr) -> bool:
