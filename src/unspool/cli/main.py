@@ -19,6 +19,7 @@ from unspool.cli.commands.denoise import denoise
 from unspool.cli.commands.explain import explain
 from unspool.cli.commands.explore import explore
 from unspool.cli.commands.export import export
+from unspool.cli.commands.graph import graph
 from unspool.cli.commands.models import models
 from unspool.cli.commands.predict import predict
 from unspool.cli.commands.report import report
@@ -60,6 +61,7 @@ for command in (
     models,
     data,
     datasets,
+    graph,
     demo,
     explore,
     verify,

@@ -59,12 +59,7 @@ class Adjacency:
     def from_distinct(found: Distinct, loops: float, directed: bool) -> Adjacency:
         """W of the edges of a list, with a loop of this weight for every node that has none (0 for none)."""
         parts = [found.rows] if directed else [found.rows, transposed(found.rows, found.own.numel())]
-        diagonal = found.own if loops == 0 else torch.ones_like(found.own)
-        weighed = found.own_weight is not None or (loops not in (0.0, 1.0) and not bool(found.own.all()))
-        own = None
-        if weighed:
-            own = found.own.double() if found.own_weight is None else found.own_weight
-            own = torch.where(found.own, own, loops)
+        diagonal, own = diagonal_of(found, loops)
         rows = _lean(assembled(parts, diagonal, own))
         count = int(diagonal.sum())
         return _with_transpose(rows, count) if directed else Adjacency(rows, rows, count)
@@ -75,13 +70,23 @@ class Adjacency:
         return Adjacency(forward, forward if self.symmetric else _moved(self.transpose, device), self.loops)
 
 
-def assembled(parts: list[Rows], diagonal: Tensor, own: Tensor | None) -> Rows:
+def diagonal_of(found: Distinct, loops: float) -> tuple[Tensor, Tensor | None]:
+    """Which nodes have a loop once those without got one of this weight, and its weights where anything is weighted."""
+    diagonal = found.own if loops == 0 else torch.ones_like(found.own)
+    if found.own_weight is None and loops in (0.0, 1.0):
+        return diagonal, None
+    own = found.own.double() if found.own_weight is None else found.own_weight
+    return diagonal, torch.where(found.own, own, loops)
+
+
+def assembled(parts: list[Rows], diagonal: Tensor, own: Tensor | None, first: int = 0) -> Rows:
     """Rows made of entries off the diagonal and of loops, sorted by column.
 
     Args:
         parts: one matrix, or those of the entries above the diagonal and of those below it.
         diagonal: which nodes have a loop.
         own: the weights of loops, where anything is weighted.
+        first: the number of the first row.
     """
     crow = starts_of(sum((part.crow.diff() for part in parts), diagonal.long()))
     col = torch.empty(int(crow[-1]), dtype=torch.int32, device=crow.device)
@@ -94,20 +99,27 @@ def assembled(parts: list[Rows], diagonal: Tensor, own: Tensor | None) -> Rows:
             row, to = rows_in(part.crow, block), part.col[block.start : block.stop]
             place = torch.arange(block.start, block.stop, device=col.device) + shift[row]
             if len(parts) == 1:
-                before = to < row
+                before = to < row + first
                 below += torch.bincount(row[before], minlength=below.numel()) if bool(before.any()) else 0
                 place += ~before & diagonal[row]
             col[place] = to
             if weight is not None and part.beside is not None:
                 weight[place] = part.beside[block.start : block.stop]
     place = crow[node] + below[node]
-    col[place] = node.int()
+    col[place] = (node + first).int()
     if weight is not None and own is not None:
         weight[place] = own[node]
     return Rows(crow, col, weight)
 
 
-def row_sums(rows: Rows, left_out: Tensor | None) -> Tensor:
+def degrees(rows: Rows, own: Tensor, loops: float, first: int = 0) -> Tensor:
+    """The row sums of W on the CPU, where nodes without a loop of their ``own`` got one of this weight."""
+    bare = ~own if loops > 0 else None
+    total = row_sums(rows, bare, first)  # Trap: loops that were added come last, or the last digits change
+    return total if bare is None else torch.where(bare.cpu(), total + loops, total)
+
+
+def row_sums(rows: Rows, left_out: Tensor | None, first: int = 0) -> Tensor:
     """The sums of rows in float64 on the CPU, added up from left to right, without the loops of some nodes."""
     crow, col, weight = rows.crow.cpu(), rows.col.cpu(), rows.beside
     weight = None if weight is None else weight.cpu()
@@ -118,7 +130,7 @@ def row_sums(rows: Rows, left_out: Tensor | None) -> Tensor:
     for block in blocks(crow):
         row, value = rows_in(crow, block), weight[block.start : block.stop].double()
         if left_out is not None:
-            loop = (row == col[block.start : block.stop]) & left_out[row]
+            loop = (row + first == col[block.start : block.stop]) & left_out[row]
             value = torch.where(loop, 0.0, value)
         total.index_add_(0, row, value)
     return total

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.graph import kept
-from unspool.graph.adjacency import Adjacency, row_sums
+from unspool.graph.adjacency import Adjacency, degrees
 from unspool.graph.edges import check_loops, notes_of, read_edge_index, read_weights, tell, unsaid_of
 from unspool.graph.laplacian_form import laplacian_form, rescaled
 from unspool.graph.merge import merged
@@ -129,10 +129,14 @@ class Graph:
         tell(notes, unsaid)
         check_loops(loops)
         w = Adjacency.from_distinct(found, loops, directed is True)
-        bare = ~found.own if loops > 0 else None
-        degree = row_sums(w.forward, bare)  # Trap: loops that were added come last, or the last digits change
-        degree = degree if bare is None else torch.where(bare.cpu(), degree + loops, degree)
-        return _made(w, degree, normalise, notes if unsaid is None else (*notes, unsaid))
+        return _made(w, degrees(w.forward, found.own, loops), notes if unsaid is None else (*notes, unsaid), normalise)
+
+    @staticmethod
+    def open(folder: Any, *, normalise: Normalisation = Normalisation.SYMMETRIC, check: bool = True) -> Graph:
+        """Open a graph that ``unspool graph build`` has written, as a memory map; ``check`` compares checksums, reading it once."""
+        from unspool.graph.folder import opened
+
+        return _made(*opened(folder, check), normalise)
 
     @staticmethod
     def from_pyg(data: Any, **how: Any) -> Graph:
@@ -241,8 +245,7 @@ class Graph:
 
     def require_laplacian(self) -> Operator:
         """The smoother S with L = scale · (I − S), or a refusal that says why this graph has no L = BᵀB."""
-        smoother = self.smoother
-        if smoother is None:
+        if (smoother := self.smoother) is None:
             raise IncompatibleError(self._no_laplacian)
         return smoother
 
@@ -307,8 +310,7 @@ class Graph:
             device = target
         where = self.device if device is None else torch.device(device)
         kind = self.dtype if dtype is None else dtype
-        if kind in (torch.bfloat16, torch.float16):
-            kind = torch.float32
+        kind = torch.float32 if kind in (torch.bfloat16, torch.float16) else kind
         if kind not in (torch.float32, torch.float64):
             raise TypeError(f"a graph holds float32 or float64 weights, not {str(kind).removeprefix('torch.')}")
         adjacency = self.adjacency if where == self.device else self.adjacency.to(where)
@@ -363,7 +365,7 @@ class Graph:
     @functools.cached_property
     def _squared_incidence(self) -> Operator:
         with torch.inference_mode(False):
-            b = self.incidence()
+            b = self._incidence
             return b.to(b.device, (b.forward.val.square(), b.transpose.val.square()))
 
     @functools.cached_property
@@ -393,7 +395,7 @@ class Graph:
         return f"Graph(nodes={self.nodes}, edges={self.edges}, {described(self)})"
 
 
-def _made(w: Adjacency, degree: Tensor, how: Normalisation, notes: tuple[str, ...]) -> Graph:
+def _made(w: Adjacency, degree: Tensor, notes: tuple[str, ...], how: Normalisation) -> Graph:
     form = laplacian_form(w, degree, how)
     return Graph(
         adjacency=w, degree=degree, dtype=torch.get_default_dtype(), scale=form.scale, normalisation=how, undirected=w.symmetric,

@@ -55,12 +55,12 @@ def merged(index: Tensor, weight: Tensor | None, nodes: int, directed: bool) -> 
     source, target = index
     if directed:
         rows = ordered(target, source, _places(weight, source), nodes)
-        return _distinct(rows, weight, None, nodes)
+        return distinct(rows, weight, None)
     back = source > target
     # Unweighted, one byte says the direction; with weights, the place in the list says both.
     beside = back.view(torch.int8) if weight is None else _places(weight, source)
     rows = ordered(source, target, beside, nodes, turned=True)
-    return _distinct(rows, weight, back, nodes)
+    return distinct(rows, weight, back)
 
 
 @dataclass(eq=False)
@@ -74,6 +74,8 @@ class _Merging:
     own_weight: Tensor | None
     value: Tensor | None
     count: Tensor
+    first: int
+    mirrored: bool
     filled: int = 0
     repeated: int = 0
     single: int = 0
@@ -85,13 +87,16 @@ class _Merging:
         new = torch.ones(col.numel(), dtype=torch.bool, device=col.device)
         new[1:] = (col[1:] != col[:-1]) | (row[1:] != row[:-1])
         if self.weight is None and bool(new.all()):  # nothing is listed twice, in whatever direction
-            self.single += 0 if self.back is None else int((row != col).sum())
+            off = row + self.first != col
+            if self.mirrored and self.rows.beside is not None:
+                off &= self.rows.beside[block.start : block.stop] == 0
+            self.single += 0 if self.back is None else int(off.sum())
             value = None
         else:
             beside = None if self.rows.beside is None else self.rows.beside[block.start : block.stop].long()
             group = new.cumsum(0) - 1
             row, col = row[new], col[new]
-            value = self._weigh(group, beside, row != col)
+            value = self._weigh(group, beside, row + self.first != col)
         if value is not None and not bool((alive := value > 0).all()):
             row, col, value = row[alive], col[alive], value[alive]
         self._set_loops_apart(row, col, value, block)
@@ -109,19 +114,19 @@ class _Merging:
         side = None if self.back is None else self.back[beside] if weighted else beside
         slot = 2 * group if side is None else 2 * group + side
         times = torch.bincount(slot, minlength=2 * edges).view(edges, 2)
-        self.repeated += int((times > 1).sum())
+        self.repeated += int((times[:, : 1 if self.mirrored else 2] > 1).sum())
         both = _added(slot, self.weight[beside], 2 * edges).view(edges, 2) if weighted else None  # pyright: ignore[reportOptionalSubscript]
         if side is not None:
             present = times > 0 if both is None else both > 0
             alone = present[:, 0] != present[:, 1]
-            self.single += int((alone & off).sum())
+            self.single += int((alone & off & (present[:, 0] | (not self.mirrored))).sum())
             if both is not None:
                 differ = (both[:, 0] - both[:, 1]).abs() > ROUNDING * both.amax(1)
                 self.apart += int((differ & off & ~alone).sum())
         return None if both is None else both.amax(1)
 
     def _set_loops_apart(self, row: Tensor, col: Tensor, value: Tensor | None, block: Block) -> None:
-        loop = row == col
+        loop = row + self.first == col
         if bool(loop.any()):
             self.own[row[loop]] = True
             if value is not None and self.own_weight is not None:
@@ -135,19 +140,34 @@ class _Merging:
         self.filled = end
 
 
-def _distinct(rows: Rows, weight: Tensor | None, back: Tensor | None, nodes: int) -> Distinct:
+def distinct(
+    rows: Rows, weight: Tensor | None, back: Tensor | None, first: int = 0, mirrored: bool = False
+) -> Distinct:
+    """Merge the equal entries of sorted rows, whose memory is used again.
+
+    Args:
+        rows: entries with repeats; beside each its place in ``weight``, or without weights its direction.
+        weight: float64 weights of the list, or None.
+        back: which edges of the list run back; None where each direction is an edge of its own.
+        first: the number of the first row.
+        mirrored: whether every edge is listed in both directions here, the added one as running back.
+    """
+
     def zeros(dtype: torch.dtype) -> Tensor:
-        return torch.zeros(nodes, dtype=dtype, device=rows.col.device)
+        return torch.zeros(rows.crow.numel() - 1, dtype=dtype, device=rows.col.device)
 
     value = None if weight is None else torch.empty_like(weight)
     own_weight = None if weight is None else zeros(torch.float64)
-    walk = _Merging(rows, weight, back, zeros(torch.bool), own_weight, value, zeros(torch.int64))
+    walk = _Merging(
+        rows, weight, back, zeros(torch.bool), own_weight, value, zeros(torch.int64), first=first, mirrored=mirrored
+    )
     for block in blocks(rows.crow):
         if block.stop > block.start:
             walk.take(block)
     col, value = rows.col[: walk.filled], None if value is None else value[: walk.filled]
     found = Rows(starts_of(walk.count), col, value)
-    return Distinct(found, walk.own, walk.own_weight, walk.repeated, walk.single, walk.apart)
+    apart = walk.apart // 2 if mirrored else walk.apart
+    return Distinct(found, walk.own, walk.own_weight, walk.repeated, walk.single, apart)
 
 
 def _places(weight: Tensor | None, source: Tensor) -> Tensor | None:
