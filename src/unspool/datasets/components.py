@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
+import torch
+
+from unspool.graph.edges import listed_once
+from unspool.graph.merge import merged
+from unspool.ops.operator import row_of_entry
 
 Array = np.ndarray[Any, Any]
 
@@ -33,10 +38,8 @@ def distinct_edges(edge_index: Array, nodes: int) -> Array:
         >>> distinct_edges(np.array([[0, 1, 2, 0], [1, 0, 2, 2]]), nodes=3).tolist()
         [[0, 0], [1, 2]]
     """
-    low, high = edge_index.min(axis=0), edge_index.max(axis=0)
-    off = low != high
-    keys = np.unique(low[off].astype(np.int64) * nodes + high[off])
-    return np.stack([keys // nodes, keys % nodes])
+    rows = merged(_tensor(edge_index), None, nodes, directed=False).rows
+    return torch.stack([row_of_entry(rows.crow), rows.col.long()]).numpy()
 
 
 def sorted_edges(edge_index: Array, nodes: int) -> Array:
@@ -47,5 +50,10 @@ def sorted_edges(edge_index: Array, nodes: int) -> Array:
         >>> sorted_edges(np.array([[1, 0, 1], [0, 1, 0]]), nodes=2).tolist()
         [[0, 1], [1, 0]]
     """
-    keys = np.unique(edge_index[0].astype(np.int64) * nodes + edge_index[1])
-    return np.stack([keys // nodes, keys % nodes])
+    return listed_once(_tensor(edge_index), None, nodes).edges.numpy()
+
+
+def _tensor(edge_index: Array) -> torch.Tensor:
+    """The same as a tensor; arrays that cannot be written to are copied, as torch warns about them."""
+    index = edge_index.astype(np.int64, copy=False)
+    return torch.from_numpy(index if index.flags.writeable else index.copy())

@@ -178,6 +178,10 @@ class Dataset:
             >>> datasets.load("citeseer").statistics().isolated
             48
         """
+        return self._statistics
+
+    @functools.cached_property
+    def _statistics(self) -> Statistics:
         edges, labels = self.edge_index.cpu().numpy(), self.labels.cpu().numpy()
         return measure(edges, to_numpy(self.features), labels, len(self.classes))
 

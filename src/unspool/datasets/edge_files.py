@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
+from unspool.datasets.numbers import Numbers
 from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
 from unspool.errors import DataError, InputError, mention
 
@@ -158,7 +159,10 @@ def _check_counting(table: Table, first: tuple[str, ...]) -> None:
         )
 
 
-def _ends(table: Table, column: int) -> list[str]:
+def _ends(table: Table, column: int) -> Sequence[str]:
+    held = table.columns[column]
+    if isinstance(held, np.ndarray) and np.can_cast(held.dtype, np.int64) and held.dtype.kind in "iu":
+        return Numbers(held)
     names = table.texts(column)
     if "" in names:
         raise ValueError(
@@ -223,5 +227,5 @@ def _numbered(path: Path, index: Array, weights: Array | None, nodes: int | None
             f"{path.name}, edge {bad}: the weight is {weights[bad]:g}, but weights are finite and not negative"
         )
     names = None if nodes is None else tuple(map(str, range(nodes)))
-    ends = [[str(i) for i in side] for side in index.tolist()]
+    ends = [Numbers(side) if np.can_cast(side.dtype, np.int64) else list(map(str, side.tolist())) for side in index]
     return EdgeFile(ends[0], ends[1], weights, lambda edge: f"{path.name}, edge {edge}", names)

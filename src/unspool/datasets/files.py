@@ -24,6 +24,7 @@ from unspool.datasets.node_files import (
     read_features,
     read_labels,
 )
+from unspool.datasets.numbers import names_in_order, numbered_places
 from unspool.datasets.one_hot import Wanted, wanted
 from unspool.datasets.own import Splitting, attribute_labels, attribute_matrix, from_tensors
 from unspool.datasets.places import Place
@@ -340,15 +341,18 @@ def node_names(held: EdgeFile, x: Features | None, y: Labels | None) -> tuple[tu
             return tuple(part.ids) if part.ids is not None else tuple(map(str, range(rows))), part.path.name
     listed = [] if held.nodes is None else list(held.nodes)
     extra = [] if y is None or y.ids is None else y.ids
+    if not listed and not extra and (numbered := names_in_order(held.sources, held.targets)) is not None:
+        return numbered, "the edge file"
     names = list(dict.fromkeys([*listed, *held.sources, *held.targets, *extra]))
     if held.nodes is None and all(node.isdecimal() for node in names):
         names.sort(key=int)
     return tuple(names), "the edge file"
 
 
-def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any, hint: str = "") -> list[int]:
+def _places(names: Sequence[str], place: dict[str, int], origin: str, where: Any, hint: str = "") -> Array | list[int]:
+    numbered = numbered_places(names, place)
     try:
-        return [place[node] for node in names]
+        return [place[node] for node in names] if numbered is None else numbered
     except KeyError:
         row = next(row for row, node in enumerate(names) if node not in place)
         raise DataError(

@@ -15,7 +15,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import kept
 from unspool.graph.adjacency import Adjacency, degrees
 from unspool.graph.edges import check_loops, notes_of, read_edge_index, read_weights, tell, unsaid_of
-from unspool.graph.laplacian_form import laplacian_form, rescaled
+from unspool.graph.laplacian_form import NOT_NORMALISED, diagonal_entries, laplacian_form, rescaled
 from unspool.graph.merge import merged
 from unspool.graph.normalise import Normalisation
 from unspool.graph.pyg import network_edges, pyg_edges
@@ -25,11 +25,6 @@ from unspool.ops.spmm import spmm
 
 #: Up to how many entries A is made with the graph and not when it is first asked for.
 SMALL = 1 << 20
-
-_NOT_NORMALISED = (
-    "this graph is not normalised, so I − A, which models put in the place of its Laplacian, is not BᵀB; "
-    "build it with Normalisation.SYMMETRIC"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -203,8 +198,7 @@ class Graph:
         names, index, weights = network_edges(network, weight)
         if not network.is_directed():
             how = {**how, "directed": False}  # each edge is listed once, whichever way
-        made = Graph.from_edges(index, nodes=len(names), weights=weights, **how)
-        return _replaced(made, names=names)
+        return _replaced(Graph.from_edges(index, nodes=len(names), weights=weights, **how), names=names)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -216,8 +210,7 @@ class Graph:
     @property
     def edges(self) -> int:
         """Number of edges without self-loops; an undirected edge counts once."""
-        arcs = self.adjacency.entries - self.adjacency.loops
-        return arcs // 2 if self.undirected else arcs
+        return (self.adjacency.entries - self.adjacency.loops) // (2 if self.undirected else 1)
 
     @property
     def device(self) -> torch.device:
@@ -232,9 +225,8 @@ class Graph:
     @property
     def smoother(self) -> Operator | None:
         """S with L = scale · (I − S), whose polynomials solve denoising problems; None where no Laplacian BᵀB exists."""
-        if self._has_smoother:
-            return kept.kept_operator(self) if self._plain is None else kept.kept_smoother(self)
-        return None
+        found = kept.kept_operator if self._plain is None else kept.kept_smoother
+        return found(self) if self._has_smoother else None
 
     @functools.cached_property
     def largest_frequency(self) -> float:
@@ -269,7 +261,7 @@ class Graph:
         """
         if self._has_smoother and self._plain is None and self.scale == 1.0:
             return self
-        why = _NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian  # there is no B for I − A
+        why = NOT_NORMALISED if self._no_laplacian is None else self._no_laplacian  # there is no B for I − A
         return _replaced(self, scale=1.0, _has_smoother=True, _plain=None, _no_laplacian=why)
 
     def with_operator(self, operator: Operator, why: str) -> Graph:
@@ -279,7 +271,8 @@ class Graph:
             operator: A and its transpose.
             why: the sentence for those that ask for the incidence matrix, which there is none of.
         """
-        return _replaced(self, operator=operator, smoother=operator, scale=1.0, _no_laplacian=why)
+        form = {"scale": 1.0, "_has_smoother": True, "_plain": None, "_no_laplacian": why}
+        return _replaced(self, dtype=operator.dtype, symmetric=operator.symmetric, _entries=operator, **form)
 
     # -- using -----------------------------------------------------------------------------------------------------
 
@@ -337,10 +330,7 @@ class Graph:
     @functools.cached_property
     def laplacian_diagonal(self) -> Tensor:
         """The diagonal of L, of shape (nodes, 1): the degrees without normalisation, about 1 with it."""
-        smoother = self.require_laplacian()
-        row, own = smoother.rows(), smoother.rows() == smoother.forward.col.long()
-        diagonal = smoother.forward.val.new_zeros(self.nodes).index_add(0, row[own], smoother.forward.val[own])
-        return (self.scale * (1 - diagonal))[:, None]
+        return self.scale * (1 - diagonal_entries(self.require_laplacian()))[:, None]
 
     @functools.cached_property
     def _operator(self) -> Operator:

@@ -13,6 +13,12 @@ from unspool.graph.normalise import Normalisation, stays_symmetric
 from unspool.ops import Operator
 from unspool.ops.operator import compressed
 
+#: Why a graph has no incidence matrix where models put I − A in the place of its Laplacian.
+NOT_NORMALISED = (
+    "this graph is not normalised, so I − A, which models put in the place of its Laplacian, is not BᵀB; "
+    "build it with Normalisation.SYMMETRIC"
+)
+
 
 class LaplacianForm(NamedTuple):
     """How L comes from A: L = scale · (I − S).
@@ -77,6 +83,13 @@ def rescaled(w: Adjacency, plain: Tensor, scale: float, dtype: torch.dtype) -> O
         value[block.start : block.stop] = torch.where(row == col, diagonal[row], share / scale)
     csr = compressed(rows.crow, rows.col, value)
     return Operator(csr, csr, (w.nodes, w.nodes))
+
+
+def diagonal_entries(matrix: Operator) -> Tensor:
+    """The diagonal of a sparse matrix."""
+    row, val = matrix.rows(), matrix.forward.val
+    own = row == matrix.forward.col.long()
+    return val.new_zeros(matrix.shape[0]).index_add(0, row[own], val[own])
 
 
 def _with_diagonal(w: Adjacency) -> Rows:

@@ -30,6 +30,19 @@ def test_a_step_is_its_dense_meaning(matrix, based, weighted, lagging):
     assert torch.allclose(out, expected)
 
 
+@pytest.mark.parametrize("most", [1, 5, 9, 1000])
+@pytest.mark.parametrize("based", [False, True])
+def test_row_starts_that_are_wider_than_columns_give_the_same_in_pieces(most, based, monkeypatch):
+    monkeypatch.setattr(cpu, "MOST", most)
+    row, col = torch.tensor([0, 0, 1, 5, 5, 5, 9]), torch.tensor([1, 3, 2, 0, 4, 5, 9])
+    csr = Operator.from_entries(row, col, torch.arange(1.0, 8.0, dtype=torch.float64), (12, 12)).forward
+    y, base = signal(12, 3), signal(12, 3, seed=1) if based else None
+    expected, out = torch.full_like(y, float("nan")), torch.full_like(y, float("nan"))
+    cpu.step(csr, y, expected, 0.5, base, None, None)
+    cpu.step(csr._replace(crow=csr.crow.long()), y, out, 0.5, base, None, None)
+    assert torch.equal(out, expected)
+
+
 def test_the_base_may_lie_where_the_result_goes(matrix):
     y, out = signal(12, 3), signal(12, 3, seed=1)
     expected = matrix.to_dense() @ y + out

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from unspool.ops.operator import Csr, row_of_entry
+
+#: How many entries a product takes at once where row starts are wider than columns.
+MOST = 2**31 - 1
 
 
 @functools.cache
@@ -33,9 +37,31 @@ def step(
         _gather(csr, y, out.zero_() if nothing else out, scale)
         return
     _hear_the_beta_warning_once()
-    size = (csr.crow.numel() - 1, y.shape[0])
-    matrix = torch.sparse_csr_tensor(csr.crow, csr.col, csr.val, size, check_invariants=False)
-    out.addmm_(matrix, y, beta=0.0 if nothing else 1.0, alpha=scale)
+    if nothing and csr.crow.dtype != csr.col.dtype:
+        out.zero_()  # for rows between the pieces
+        nothing = False
+    for first, last, part in _pieces(csr):
+        size = (last - first, y.shape[0])
+        matrix = torch.sparse_csr_tensor(part.crow, part.col, part.val, size, check_invariants=False)
+        out[first:last].addmm_(matrix, y, beta=0.0 if nothing else 1.0, alpha=scale)
+
+
+def _pieces(csr: Csr) -> Iterator[tuple[int, int, Csr]]:
+    """Rows of a matrix with more entries than its columns' type counts, in pieces that have no more; else all at once."""
+    rows = csr.crow.numel() - 1
+    if csr.crow.dtype == csr.col.dtype:
+        yield 0, rows, csr
+        return
+    first = 0
+    while first < rows:
+        start = int(csr.crow[first])
+        last = int(torch.searchsorted(csr.crow, start + MOST, right=True)) - 1
+        last = min(max(last, first + 1), rows)
+        stop = int(csr.crow[last])
+        if stop > start:
+            crow = (csr.crow[first : last + 1] - start).to(csr.col.dtype)
+            yield first, last, Csr(crow, csr.col[start:stop], csr.val[start:stop], csr.hubs)
+        first = last
 
 
 def _add_base(out: Tensor, base: Tensor | None, weight: Tensor | None, lagged: Tensor | None) -> None:
