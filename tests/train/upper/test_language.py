@@ -14,9 +14,9 @@ from unspool.train import CrossEntropy, TrainConfig, Trial
 from unspool.train.upper import Consistency, Distil, DropEdges, DropNodes, Entropy, OwnTerm, Upper, WarmUp
 
 TEXTS = [
-    "ce", "loss", "ce + consistency", "ce + 2*consistency(views=4, temperature=0.5)", "0.5*ce + 0.1*entropy + neighbours(temperature=0.7)",
+    "ce", "loss", "ce + consistency(views=2)", "ce + 2*consistency(views=4, temperature=0.5)", "0.5*ce + 0.1*entropy + neighbours(temperature=0.7)",
     "class_mass(strength=0.5) + 2*warm_up(100)*pseudo_labels(confidence=0.8)", "ce under drop_nodes(0.5)",
-    "ce + consistency under drop_nodes(0.5) and drop_entries(0.2) and drop_edges(0.1)", 'ce + distil(teacher="out/seed0", temperature=2)',
+    "ce + consistency(views=2) under drop_nodes(0.5) and drop_entries(0.2) and drop_edges(0.1)", 'ce + distil(teacher="out/seed0", temperature=2)',
 ]  # fmt: skip
 
 

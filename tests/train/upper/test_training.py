@@ -71,9 +71,7 @@ def test_training_follows_the_gradient_of_the_sum() -> None:
 
 
 def test_numbers_and_links_have_upper_levels_too() -> None:
-    numbers = datasets.from_tensors(
-        DATA.edge_index, DATA.features, targets=FEATURES[:, :1].tolist(), directed=False
-    )
+    numbers = datasets.from_tensors(DATA.edge_index, DATA.features, targets=FEATURES[:, :1].tolist(), directed=False)
     config = TrainConfig(epochs=3, upper="loss + consistency(views=2) under drop_edges(0.2)")
     for loader in (TrialLoader(numbers), TrialLoader(DATA, kind=TaskKind.LINKS)):
         assert train_trial(Trial(us.models.SGC, {}, config), loader)[1].ending is Ending.ALL_EPOCHS

@@ -13,7 +13,7 @@ import unspool as us
 from unspool import train
 from unspool.ops import SparseFeatures
 from unspool.ops.dropout import advance, keep_mask, key
-from unspool.train.upper import DropEdges, DropEntries, DropNodes, Upper, perturbation_key, view_key
+from unspool.train.upper import DropEdges, DropEntries, DropNodes, Seen, Upper, perturbation_key, view_key
 from unspool.train.upper.level import UpperLevel
 from unspool.train.upper.views import Views, looped_views, stacked_views
 
@@ -219,3 +219,35 @@ def test_masks_of_views_differ_and_those_of_epochs_too() -> None:
     assert float(level.loss().detach()) == first
     level.advance()
     assert float(level.loss().detach()) != first
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_gradient_of_a_pack_is_that_of_each_trial_alone(sparse: bool) -> None:
+    """The whole of it under vmap over trials: views, losses, numbers, training nodes and seeds of each, one backward pass."""
+    upper = Upper.parse("ce + 2*warm_up(9)*consistency(views=3, temperature=0.5) + 0.1*entropy under drop_nodes(0.5)")
+    x, graph = data(sparse)
+    target, loss = torch.arange(NODES) % 3, train.CrossEntropy()
+    models = [us.models.StableGNN(FEATURES, 3, hidden=5, depth=2, batch_norm=True).double() for _ in range(2)]
+    keys = torch.stack([perturbation_key(seed, 0) for seed in (7, 8)])
+    numbers = {name: torch.tensor([value, 0.6 * value], dtype=torch.float64) for name, value in upper.numbers.items()}
+    known = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])
+
+    def one(held: dict[str, Tensor], own: Tensor, at: dict[str, Tensor], ids: Tensor) -> Tensor:
+        outputs = stacked_views(skeleton, held, upper, x, graph, [own], COUNT, at)
+        return upper.value(Seen(outputs, target, ids, graph, loss, COUNT), at)
+
+    alone: list[dict[str, Tensor]] = []
+    for t, model in enumerate(models):
+        skeleton = copy.deepcopy(model)
+        one({}, keys[t], {name: value[t] for name, value in numbers.items()}, known[t]).backward()
+        alone.append({name: p.grad for name, p in skeleton.named_parameters() if p.grad is not None})
+    skeleton = models[0]
+    states = [{**dict(m.named_parameters()), **dict(m.named_buffers())} for m in models]
+    held = {name: torch.stack([s[name].detach() for s in states]) for name in states[0] if "after" not in name}
+    held = {name: value.requires_grad_(name in alone[0]) for name, value in held.items()}
+    torch.func.vmap(one)(held, keys, numbers, known).sum().backward()
+    for name in alone[0]:
+        found = held[name].grad
+        assert found is not None
+        for t in range(2):
+            assert torch.allclose(found[t], alone[t][name], rtol=1e-8, atol=1e-11), name

@@ -172,8 +172,9 @@ def view_key(key: Tensor, view: int | Tensor) -> Tensor:
         >>> view_key(k, torch.arange(3)).tolist() == [int(k), int(advance(k, 1)), int(advance(k, 2))]
         True
     """
-    number = torch.as_tensor(view, device=key.device)
-    return torch.where(number == 0, key, advance(key, number))
+    if not isinstance(view, Tensor):
+        return advance(key, view) if view else key
+    return torch.where(view == 0, key, advance(key, view))
 
 
 def _with_values(x: SparseFeatures, val: Tensor) -> SparseFeatures:

@@ -77,7 +77,7 @@ class Term(Summand, ABC):
         said = [
             f"{f.name}={shown(getattr(self, f.name))}"
             for f in fields(self)  # type: ignore[arg-type]
-            if getattr(self, f.name) != f.default
+            if getattr(self, f.name) != f.default or f.name == "views"  # what a step costs is always said
         ]
         return self.name + (f"({', '.join(said)})" if said else "")
 

@@ -97,7 +97,8 @@ def looped_views(
     own, drops = _movable(model), _keys(model)
     outputs: list[Tensor] = []
     after: list[dict[str, Tensor]] = []
-    for number in range(upper.views):
+    # Trap: a number of Python would be copied to the device, which a captured epoch may not do.
+    for number in torch.arange(upper.views, device=count.device).unbind():
         state = {name: value.clone() for name, value in own.items()}
         state |= {name: view_key(own[name], number) for name in drops}
         seen = perturbed(upper, x, graph, keys, number, count, numbers)
