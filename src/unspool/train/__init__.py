@@ -15,6 +15,7 @@ from unspool.train.class_weight import Balance
 from unspool.train.config import LowerLevel, Monitor, Precision, Rates, Stop, TrainConfig
 from unspool.train.counts import Counts
 from unspool.train.fitting import Diverged, Run, fit
+from unspool.train.hyper import Hyper, Order
 from unspool.train.link_baselines import LinkBaseline
 from unspool.train.link_evaluation import LinkEvaluation, LinkProtocol, evaluate_links
 from unspool.train.link_metrics import LinkMetrics
@@ -32,8 +33,8 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Balance", "BilevelProblem", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
-    "Loss", "LowerLevel", "Moment", "Monitor", "MultiLabel", "Ordinal", "Own", "Precision", "PreparedTrial",
+    "DEFAULT", "Balance", "BilevelProblem", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Hyper", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
+    "Loss", "LowerLevel", "Moment", "Monitor", "MultiLabel", "Order", "Ordinal", "Own", "Precision", "PreparedTrial",
     "Preset", "Ranking", "Rates", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "evaluate_links",
     "fit", "link_task", "problem_of", "repeat", "seeded", "train_trial",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
 from unspool.train.config import Precision, Rates, TrainConfig
+from unspool.train.hyper import Hyper, HyperLevel
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
 from unspool.train.upper.level import UpperLevel
@@ -32,9 +33,18 @@ class Epochs:
     Args:
         model, optimiser, task, config: as in :func:`unspool.train.fit`.
         done: epochs that were run before, where a run is continued.
+        hyper: parameters that learn on validation nodes.
     """
 
-    def __init__(self, model: nn.Module, optimiser: Any, task: Task, config: TrainConfig, done: int = 0) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        optimiser: Any,
+        task: Task,
+        config: TrainConfig,
+        done: int = 0,
+        hyper: Hyper | None = None,
+    ) -> None:
         self.model, self.optimiser, self.task, self.config = model, optimiser, task, config
         self.device = task.target.device
         self.captured = False
@@ -48,6 +58,13 @@ class Epochs:
         self._upper = (
             None if config.upper is None else UpperLevel(config.upper, model, task, torch.initial_seed(), done, half)
         )
+        self._hyper = None if hyper is None else HyperLevel(hyper, model, task, config, self._loss)
+        if self._hyper is not None:
+            self._willing, self.task = False, self._hyper.task  # looks at values
+            if self._wants_closure or config.lr_schedule is not Rates.CONSTANT:
+                raise IncompatibleError(
+                    "hyper goes with a constant learning rate, and an optimiser that takes one step; leave it out"
+                )
         self._stream = torch.cuda.Stream(self.device) if self._willing else None
         self._replay: Any = None
         self._numbers: Tensor | None = None
@@ -94,14 +111,19 @@ class Epochs:
         """The training loss, with its gradients."""
         if self._wants_closure:
             self.optimiser.zero_grad(set_to_none=True)
-        loss = self._plain() if self._upper is None else self._upper.loss()
-        loss.backward()
+        if self._hyper is None:
+            loss = self._loss()
+            loss.backward()
+        else:
+            loss = self._hyper.step()
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         return loss
 
-    def _plain(self) -> Tensor:
-        """The loss of the task alone."""
+    def _loss(self) -> Tensor:
+        """What training makes small: the upper level, or the loss of the task alone."""
+        if self._upper is not None:
+            return self._upper.loss()
         task = self.task
         rows, wanted = task.loss.learn(self._output(), task.train, task.target)
         return task.loss_of(rows, wanted, task.train)
@@ -186,9 +208,9 @@ def few_threads(task: Task) -> Generator[None]:
             torch.set_num_threads(before)
 
 
-def make_optimiser(config: TrainConfig, model: nn.Module) -> Any:
+def make_optimiser(config: TrainConfig, model: nn.Module, hyper: Hyper | None = None) -> Any:
     """The configured optimiser over the model's parameters, fused where it is Adam and ready for CUDA graphs where it can be."""
-    groups = config.parameter_groups(model)
+    groups = config.parameter_groups(model) if hyper is None else hyper.groups(model, config)
     if config.optimiser is torch.optim.Adam and all(p.device.type in ("cpu", "cuda") for p in model.parameters()):
         return Adam(groups, lr=config.lr)
     knows = inspect.signature(config.optimiser).parameters

@@ -20,6 +20,7 @@ from unspool.settings.kinds import Anything
 from unspool.train.callbacks import Callback, Moment, asks_to_stop
 from unspool.train.config import TrainConfig
 from unspool.train.epochs import Epochs, few_threads, make_optimiser
+from unspool.train.hyper import Hyper
 from unspool.train.record import Ending, Epoch, Result
 from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
 from unspool.train.task import Task
@@ -72,6 +73,7 @@ def fit(
     snapshot_every: float = 10.0,
     restart: bool = False,
     trial: Trial | None = None,
+    hyper: Hyper | None = None,
 ) -> Run:
     """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
 
@@ -89,6 +91,8 @@ def fit(
         snapshot_every: seconds between snapshots.
         restart: begin at the first epoch although there is a snapshot, which stays until the first of this run is written.
         trial: what the model is a run of, where it is one: a snapshot of another class, seed or code is refused.
+        hyper: parameters that learn on half of the validation nodes, by gradients through what the others learn; the other half choose
+            the epoch.
 
     Example:
         >>> import torch, unspool as us
@@ -99,15 +103,17 @@ def fit(
         True
     """
     _check(model, task, config, snapshot_every)
-    optimiser = make_optimiser(config, model)
+    optimiser = make_optimiser(config, model, hyper)
     about = {} if snapshot is None else _about(model, task, config, trial)
+    if about and hyper is not None:
+        about["config"]["hyper"] = str(hyper)
     state = Snapshot.fresh() if snapshot is None or restart else read_snapshot(snapshot, model, optimiser, about)
     if len(state.history) > config.epochs:
         raise IncompatibleError(
             f"{snapshot} holds {len(state.history)} epochs already, more than {mention('epochs', config.epochs)}; give at least as many, "
             "or remove it"
         )
-    epochs = Epochs(model, optimiser, task, config, len(state.history))
+    epochs = Epochs(model, optimiser, task, config, len(state.history), hyper)
     saved, ending = time.monotonic(), Ending.ALL_EPOCHS
     began = saved - state.seconds
     whole = True
