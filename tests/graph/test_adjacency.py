@@ -204,3 +204,30 @@ def test_entries_that_are_first_made_while_compiling_are_those_of_a_plain_call(h
     assert again.operator is again.operator
     torch._dynamo.reset()
     assert torch.equal(compiled(x), twin @ x)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_keys_sort_as_counting_does(seed):
+    """The sort of GPUs and that of the CPU give the same rows, equal entries in the order of the list."""
+    random = torch.Generator().manual_seed(seed)
+    row, col = (torch.randint(0, NODES, (50,), generator=random) for _ in range(2))
+    beside = torch.arange(50)
+    for one, other in (
+        (compress.ordered(row, col, beside, NODES), compress._sorted_by_key(row, col, beside, NODES)),
+        (
+            compress.ordered(row, col, beside, NODES, turned=True),
+            compress._sorted_by_key(torch.minimum(row, col).int(), torch.maximum(row, col).int(), beside, NODES),
+        ),
+    ):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_another_operator_takes_the_place_of_a():
+    graph = quiet([[0, 1], [1, 2]], 3, directed=False)
+    other = quiet([[0], [1]], 3, directed=True, loops=0).operator
+    made = graph.with_operator(other, "there is none")
+    assert made.operator is made.smoother is other
+    assert not made.symmetric
+    assert torch.equal(made @ torch.ones(3, 1), other @ torch.ones(3, 1))
+    with pytest.raises(ValueError, match="there is none"):
+        made.incidence()
