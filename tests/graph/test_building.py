@@ -117,16 +117,18 @@ class KilledError(BaseException):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("every", [-1.0, 60.0])
 def test_whenever_it_is_killed_the_same_build_goes_on_and_nothing_half_written_is_read(
-    weighted, directed, tmp_path, monkeypatch
+    weighted, directed, every, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(building, "EVERY", every)
     index, weight = listed(3, weighted, edges=1500)
     expected = made(index, weight, directed=directed)
     real, calls = building._append, []
     monkeypatch.setattr(building, "_append", lambda file, values: (calls.append(file), real(file, values)))
     built(tmp_path / "whole", index, weight, directed=directed)
     total = len(calls)
-    for stop in range(0, total, max(total // 25, 1)):
+    for stop in range(0, total, max(total // 12, 1)):
         folder, seen = tmp_path / f"g{stop}", []
 
         def torn(file, values, stop=stop, seen=seen):
@@ -218,7 +220,7 @@ def test_what_is_written_into_the_tensors_stays_off_the_disk(tmp_path):
 
 def test_too_small_a_memory_is_refused_with_what_is_needed(tmp_path):
     index, _ = listed(10)
-    with pytest.raises(InputError, match=r"memory='0.0625GB': expected at least 0.\d+GB for this graph of 1500 nodes"):
+    with pytest.raises(InputError, match=r"memory='0.125GB': expected at least 0.\d+GB for this graph of 1500 nodes"):
         built(tmp_path / "g", index, memory=LEAST)
 
 

@@ -19,7 +19,7 @@ from unspool.errors import DataError, mention
 Array = np.ndarray[Any, Any]
 Chunk = tuple[Array, Array, Array | None]
 #: How many edges, or bytes of text, are looked at together.
-EDGES, BYTES = 1 << 21, 1 << 26
+EDGES, BYTES = 1 << 19, 1 << 23
 #: Whole numbers and a weight, in columns: what needs no text to be kept.
 _NUMBERS = re.compile(rb"[0-9.eE+\-, \t\r]*")
 

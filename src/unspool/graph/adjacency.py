@@ -121,12 +121,12 @@ def degrees(rows: Rows, own: Tensor, loops: float, first: int = 0) -> Tensor:
 
 def row_sums(rows: Rows, left_out: Tensor | None, first: int = 0) -> Tensor:
     """The sums of rows in float64 on the CPU, added up from left to right, without the loops of some nodes."""
-    crow, col, weight = rows.crow.cpu(), rows.col.cpu(), rows.beside
-    weight = None if weight is None else weight.cpu()
+    crow, left_out = rows.crow.cpu(), None if left_out is None else left_out.cpu()
     total = torch.zeros(crow.numel() - 1, dtype=torch.float64)
-    if weight is None:
+    if rows.beside is None:
         total += crow.diff()
-        return total if left_out is None else total - left_out.cpu().double()
+        return total if left_out is None else total - left_out.double()
+    col, weight = rows.col.cpu(), rows.beside.cpu()
     for block in blocks(crow):
         row, value = rows_in(crow, block), weight[block.start : block.stop].double()
         if left_out is not None:

@@ -6,6 +6,7 @@ import filecmp
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,9 @@ Chunk = tuple[Array, Array, Array | None]
 Read = Callable[[], Iterable[Chunk]]
 
 #: Bytes of memory that an entry takes while its bucket is sorted, and those that are needed whatever the graph.
-PER_ENTRY, LEAST = 160, 64 << 20
+PER_ENTRY, LEAST = 160, 128 << 20
+#: Seconds between two notes of how far the edges are split; a build that goes on repeats no more.
+EVERY = 5.0
 #: 2⁸ rows are never parted.
 SHIFT = 8
 
@@ -160,6 +163,7 @@ def _split(
     if sizes is None or state.asked.get("way") != way:
         state.asked["way"], state.chunks, sizes = way, 0, [0] * buckets
     _cut_back(work, way, sizes, weighted)
+    noted, touched = time.monotonic(), set[Path]()
     tell(f"sorting {state.listed:,} edges into {buckets} bucket{'s'[: buckets > 1]}")
     for number, (source, target, held) in enumerate(read()):
         if number < state.chunks:
@@ -177,12 +181,21 @@ def _split(
         ends = np.cumsum(np.bincount(bucket, minlength=buckets))
         for b in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
             mine = order[ends[b - 1] if b else 0 : ends[b]]
-            _append(work / f"keys{way}-{b}", keys[mine])
-            if weight is not None:
-                _append(work / f"weights{way}-{b}", weight[mine].astype(np.float64, copy=False))
+            values = (
+                {"keys": keys[mine]}
+                if weight is None
+                else {"keys": keys[mine], "weights": weight[mine].astype(np.float64)}
+            )
+            for name, written in values.items():
+                touched.add(work / f"{name}{way}-{b}")
+                _append(work / f"{name}{way}-{b}", written)
             sizes[b] += mine.size
         state.chunks, state.split[way] = number + 1, sizes
-        _save(work, state)
+        if time.monotonic() - noted > EVERY:
+            _flush(touched)
+            _save(work, state)
+            noted = time.monotonic()
+    _flush(touched)
     state.done[way], state.split[way] = 0, sizes
     _save(work, state)
 
@@ -210,6 +223,7 @@ def _sort(
             state.counts["loops"] = state.counts.get("loops", 0) + int(diagonal.sum())
         for name, values in arrays.items():
             _append(work / name, values.numpy())
+            _flush({work / name})
             state.written[name] = (work / name).stat().st_size
         state.done[way] = b + 1
         _save(work, state)
@@ -248,6 +262,7 @@ def _finished(place: Path, work: Path, state: Progress, directed: bool | None, w
         np.cumsum(count, out=crow[1:])
         (work / f"crow{way}").unlink(missing_ok=True)
         _append(work / f"crow{way}", crow)
+        _flush({work / f"crow{way}"})
     if directed and all(_same(work / name, work / f"{name}_t") for name in ("crow", "col", "weight")):
         for name in ("crow_t", "col_t", "weight_t"):
             (work / name).unlink(missing_ok=True)
@@ -292,11 +307,17 @@ def _cut(file: Path, size: int) -> None:
 
 
 def _append(file: Path, values: Array) -> None:
-    """Write behind what a file holds, down to the disk."""
+    """Write behind what a file holds."""
     with file.open("ab") as held:
         held.write(np.ascontiguousarray(values).view(np.uint8).data)
-        held.flush()
-        os.fsync(held.fileno())
+
+
+def _flush(files: set[Path]) -> None:
+    """Bring what was written down to the disk, before it is noted."""
+    for file in files:
+        with file.open("rb") as held:
+            os.fsync(held.fileno())
+    files.clear()
 
 
 def _same(one: Path, other: Path) -> bool:
