@@ -58,7 +58,7 @@ def gathered(path, **how):
 @pytest.fixture(params=["pyarrow", "numpy"])
 def _reader(request, monkeypatch):
     if request.param == "numpy":
-        monkeypatch.setattr(reading, "_quickly", lambda *_: None)
+        monkeypatch.setattr(reading, "quickly", lambda *_: None)
 
 
 @pytest.mark.usefixtures("_reader")

@@ -15,8 +15,7 @@ from torch import Tensor
 from unspool.cli.tables import write_table
 from unspool.cli.terminal import echo
 from unspool.datasets import Dataset
-from unspool.datasets.edge_files import SOURCES, TARGETS
-from unspool.datasets.tables import PARQUET, TEXT, Table, read_table, suffix
+from unspool.datasets.tables import PARQUET, SOURCES, TARGETS, TEXT, Table, read_table, suffix
 from unspool.errors import UNSHOWN, DataError, IncompatibleError, InputError, mention
 from unspool.explain import find_node, find_nodes
 from unspool.links import LinkScorer

@@ -12,8 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from unspool.datasets.edge_files import SOURCES, TARGETS, WEIGHTS
-from unspool.datasets.tables import PARQUET, TEXT, check_file, suffix
+from unspool.datasets.tables import PARQUET, SOURCES, TARGETS, TEXT, WEIGHTS, check_file, suffix
 from unspool.errors import DataError, mention
 
 Array = np.ndarray[Any, Any]
@@ -192,7 +191,7 @@ def _head(
 
 def _parsed(path: Path, text: bytes, separator: str | None, places: tuple[int, int, int | None], line: int) -> Chunk:
     columns = [place for place in places if place is not None]
-    quick = _quickly(text, separator, columns)
+    quick = quickly(text, separator, columns)
     if quick is not None:
         return quick
     kind = np.dtype([("s", np.int64), ("t", np.int64), ("w", np.float64)][: len(columns)])
@@ -206,7 +205,7 @@ def _parsed(path: Path, text: bytes, separator: str | None, places: tuple[int, i
     return held["s"], held["t"], held["w"] if len(columns) == 3 else None
 
 
-def _quickly(text: bytes, separator: str | None, columns: Sequence[int]) -> Chunk | None:
+def quickly(text: bytes, separator: str | None, columns: Sequence[int]) -> Chunk | None:
     """The same by pyarrow, ten times as fast; None where it is not installed, or does not read every cell as a number."""
     sign = separator if separator is not None else "\t" if b" " not in text else " "
     try:

@@ -10,12 +10,20 @@ import numpy as np
 
 from unspool.datasets.arrays import Array, Damaged, load_arrays, sparse_matrix
 from unspool.datasets.numbers import Numbers
-from unspool.datasets.tables import PARQUET, TEXT, Table, check_file, is_number, read_table, suffix
+from unspool.datasets.quick_edges import quick_edges
+from unspool.datasets.tables import (
+    PARQUET,
+    SOURCES,
+    TARGETS,
+    TEXT,
+    WEIGHTS,
+    Table,
+    check_file,
+    is_number,
+    read_table,
+    suffix,
+)  # fmt: skip
 from unspool.errors import DataError, InputError, mention
-
-SOURCES = frozenset({"source", "src", "from", "u", "node1", "source_id", "head", "citing"})
-TARGETS = frozenset({"target", "dst", "to", "v", "node2", "target_id", "tail", "cited"})
-WEIGHTS = frozenset({"weight", "w", "weights", "edge_weight"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +67,8 @@ def read_edges(path: Path, columns: Sequence[str] | None = None, weight: str | N
     """
     check_file(path)
     kind = suffix(path)
+    if kind in TEXT and columns is None and weight is None and (found := _quickly(path, TEXT[kind])) is not None:
+        return found
     if kind in TEXT or kind in PARQUET:
         return _from_table(read_table(path, comments=True), columns, weight)
     if kind in (".npz", ".npy"):
@@ -79,6 +89,26 @@ def read_edges(path: Path, columns: Sequence[str] | None = None, weight: str | N
         f"{path}: edges ending in {kind if kind else 'nothing'!r} are not supported; "
         "use .csv, .tsv, .txt, .parquet, .npz, .npy, .graphml or .pt"
     )
+
+
+def _quickly(path: Path, separator: str | None) -> EdgeFile | None:
+    """A large file of numbered edges; None of any other."""
+    held = quick_edges(path, separator)
+    if held is None:
+        return None
+    above = 1 if held.header is None else 2
+
+    def where(edge: int) -> str:
+        return f"{path.name}, line {edge + above}"
+
+    if held.header is None:
+        return EdgeFile(held.columns[0], held.columns[1], None, where, bare=True, file=path.name)
+    small = [word.lower() for word in held.header]
+    found = [next((i for i, word in enumerate(small) if word in known), None) for known in (SOURCES, TARGETS)]
+    if found[0] is None or found[1] is None:
+        return None
+    heads = (held.header[found[0]], held.header[found[1]])
+    return EdgeFile(held.columns[found[0]], held.columns[found[1]], None, where, heads=heads, file=path.name)
 
 
 def _from_table(table: Table, columns: Sequence[str] | None, named: str | None) -> EdgeFile:

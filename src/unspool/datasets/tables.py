@@ -15,6 +15,11 @@ from unspool.errors import DataError
 
 Array = np.ndarray[Any, Any]
 
+#: What the columns of edges are called.
+SOURCES = frozenset({"source", "src", "from", "u", "node1", "source_id", "head", "citing"})
+TARGETS = frozenset({"target", "dst", "to", "v", "node2", "target_id", "tail", "cited"})
+WEIGHTS = frozenset({"weight", "w", "weights", "edge_weight"})
+
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": None}
 PARQUET = (".parquet", ".pq")
 _WAY = "encode it, or leave the column out"
