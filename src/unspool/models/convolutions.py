@@ -14,6 +14,7 @@ from unspool.graph import Graph, check_input
 from unspool.nn import Dropout, Start
 from unspool.nn.linear import begin
 from unspool.objective import NonNegative, Objective, Relaxed, Ridge, Smoothness
+from unspool.ops.activated import activate, activated_product
 from unspool.ops.spmm import spmm
 from unspool.unrolling import Unrolled, unroll
 
@@ -71,10 +72,14 @@ class Convolutions(nn.Module):
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """The output of the last layer."""
-        h = x
-        for h in self.layers(x, graph):  # noqa: B007 - the last one counts
-            pass
-        return h
+        check_input(x, graph)
+        h = graph @ x
+        for k, weight in enumerate(self.weights):
+            bias = None if self.biases is None else self.biases[k]
+            if self.norms is not None:
+                h, bias = self.norms[k](activate(h, bias)), None
+            h = graph @ activated_product(h, weight, bias=bias, relu=True, mask=self.dropout.draw())
+        return activate(h, None if self.biases is None else self.biases[-1], relu=not self.open_end)
 
     @property
     def objective(self) -> Objective:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.ops import SparseFeatures
-from unspool.ops.dropout import check_rate, dropout, dropout_rows, key, next_call
+from unspool.ops.dropout import Mask, check_rate, dropout, dropout_rows, key, next_call
 from unspool.ops.stacked_product import Drop
 
 
@@ -56,13 +56,21 @@ class Dropout(nn.Module):
         return not self.training or (self._zero is not None and self.rate is self._zero)
 
     def forward(self, x: Any) -> Any:
-        """Drop elements of a tensor, or of sparse features (giving an operator)."""
-        if self.idle:
-            return x.operator if isinstance(x, SparseFeatures) else x
-        now = next_call(self.count)
-        if isinstance(x, SparseFeatures):
-            return x.dropped(self.rate, self.key, now)
-        return dropout(x, self.rate, self.key, now)
+        """Drop elements of a tensor, or of sparse features, whose mask is laid on where they are multiplied."""
+        mask = self.draw()
+        if mask is None:
+            return x
+        return x.dropped(*mask) if isinstance(x, SparseFeatures) else dropout(x, *mask)
+
+    def draw(self) -> Mask | None:
+        """The mask of the next call, for an op that lays it on itself; None where nothing is dropped.
+
+        Example:
+            >>> drop = Dropout(0.5)
+            >>> int(drop.draw().count), int(drop.draw().count), drop.eval().draw()
+            (0, 1, None)
+        """
+        return None if self.idle else Mask(self.rate, self.key, next_call(self.count))
 
     def next_call(self) -> Drop | None:
         """What the next call would do, for an op that does it in the place of this module; the call is counted.

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.ops import Operator, SparseFeatures
+from unspool.ops.activated import activate
+from unspool.ops.kernels import fused
 from unspool.ops.padded_matmul import dense_product
-from unspool.ops.spmm import spmm
 
 
 class Start(Enum):
@@ -43,6 +43,7 @@ class Linear(nn.Module):
 
     Example:
         >>> import torch
+        >>> from unspool.nn import SparseFeatures
         >>> layer = Linear(5, 2)
         >>> x = torch.eye(5)
         >>> torch.allclose(layer(x), layer(SparseFeatures.from_tensor(x)))
@@ -58,12 +59,26 @@ class Linear(nn.Module):
         begin(self.weight, self.bias, start)
 
     def forward(self, x: Any) -> Tensor:
-        """X W + b for a tensor, sparse features, or the operator that dropout made of them."""
+        """X W + b for a tensor, or for sparse features, under a mask or not."""
         check_fits(x, self.weight)
-        if not isinstance(x, SparseFeatures | Operator):
+        if isinstance(x, Tensor):
             return dense_product(x, self.weight, self.bias)
-        product = spmm(x.operator, self.weight)
+        product = x @ self.weight
         return product if self.bias is None else product + self.bias
+
+    def begun(self, x: Any) -> tuple[Tensor, Tensor | None]:
+        """The layer on features, and a bias that is still to be added, where what comes next adds it at no price.
+
+        Example:
+            >>> import torch
+            >>> product, bias = Linear(2, 3).begun(torch.eye(2))
+            >>> product.shape, bias  # on the CPU the product adds it
+            (torch.Size([2, 3]), None)
+        """
+        if self.bias is None or isinstance(x, Tensor) or not fused(self.weight):
+            return self(x), None
+        check_fits(x, self.weight)
+        return x @ self.weight, self.bias
 
     def extra_repr(self) -> str:
         """The widths."""
@@ -86,7 +101,7 @@ class Bias(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """H + b."""
-        return h + self.bias
+        return activate(h, self.bias)
 
 
 def check_fits(x: Any, weight: Tensor) -> None:

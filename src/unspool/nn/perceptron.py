@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from unspool.nn.dropout import Dropout
 from unspool.nn.linear import Linear, Start
+from unspool.ops.activated import activate, activated_product
 
 
 class Perceptron(nn.Module):
@@ -55,13 +55,17 @@ class Perceptron(nn.Module):
 
     def forward(self, x: Any) -> Tensor:
         """The output of the last layer."""
-        h = x
-        for i, layer in enumerate(self.layers):
-            before, h = h, layer(self.dropout(h))
-            if i + 1 < len(self.layers) and self.norms is not None:
-                h = self.norms[i](h)
-            if i + 1 < len(self.layers) or not self.open_end:
-                h = torch.relu(h)
-            if self.residual and i + 1 < len(self.layers) and before.shape[-1] == h.shape[-1]:
-                h = h + before
-        return h if self.held else self.after(h)
+        first, *others = self.layers
+        before: Any = x
+        h, bias = first.begun(self.dropout(x))  # type: ignore[operator]
+        for i, layer in enumerate(others):
+            if self.norms is not None:
+                h, bias = self.norms[i](h if bias is None else h + bias), None
+            if self.residual:
+                h = activate(h, bias, relu=True)
+                h = h + before if before.shape[-1] == h.shape[-1] else h
+                before, h = h, layer(self.dropout(h))
+            else:
+                h = activated_product(h, layer.weight, layer.bias, bias, relu=True, mask=self.dropout.draw())  # type: ignore[arg-type]
+            bias = None
+        return activate(h, bias, relu=not self.open_end, mask=None if self.held else self.after.draw())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,6 +32,24 @@ def mix(bits: Tensor) -> Tensor:
     bits = (bits ^ ((bits >> 16) & 0xFFFF)) * noise_cpu.FIRST
     bits = (bits ^ ((bits >> 15) & 0x1FFFF)) * noise_cpu.SECOND
     return bits ^ ((bits >> 16) & 0xFFFF)
+
+
+class Mask(NamedTuple):
+    """Which elements of a signal a call of dropout drops: a rate, a key, and the number of the call under that key."""
+
+    rate: Tensor
+    key: Tensor
+    count: Tensor
+
+    @staticmethod
+    def of(rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Mask:
+        """A mask from numbers or tensors, checked.
+
+        Example:
+            >>> Mask.of(0.5, key(0, 0, 1)).count
+            tensor(0)
+        """
+        return Mask(check_rate(rate, key), key, torch.as_tensor(count, dtype=torch.int64, device=key.device))
 
 
 def key(

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from unspool.ops.change_detection import copies, unchanged
-from unspool.ops.dropout import drop_entries
+from unspool.ops.dropout import Mask, drop_entries
+from unspool.ops.kernels import fused
 from unspool.ops.operator import Csr, Operator, row_of_entry
 from unspool.ops.spmm import spmm
 
@@ -100,15 +101,12 @@ class SparseFeatures:
         where = torch.device(target)
         return SparseFeatures.from_operator(old.to(where), self.order.to(where))
 
-    def dropped(self, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Operator:
-        """The matrix after dropout, as an operator: the same elements survive as in a dense matrix under the same key."""
-        a, b = self.operator.forward, self.operator.transpose
-        val = drop_entries(self.rows, a.col, a.val, rate, key, count)
-        val_t = val.index_select(0, self.order)
-        return Operator(Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val_t, b.hubs), self.operator.shape)
+    def dropped(self, rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> DroppedFeatures:
+        """The matrix after dropout: the same elements survive as in a dense matrix under the same key."""
+        return DroppedFeatures(self, Mask.of(rate, key, count))
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        return spmm(self.operator, weight)
+        return feature_product(self, weight, None)
 
     def to_dense(self) -> Tensor:
         """As a plain tensor."""
@@ -120,6 +118,69 @@ class SparseFeatures:
         return (
             f"SparseFeatures(nodes={nodes}, features={features}, entries={self.values.numel()}, {dtype}, {self.device})"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class DroppedFeatures:
+    """Sparse features under a mask, which is laid on where they are multiplied.
+
+    Example:
+        >>> import torch
+        >>> from unspool.ops.dropout import key
+        >>> x = SparseFeatures.from_tensor(torch.ones(2, 2)).dropped(0.5, key(0, 0, 1))
+        >>> torch.equal(x @ torch.eye(2), x.operator.to_dense())
+        True
+    """
+
+    features: SparseFeatures
+    mask: Mask
+
+    @property
+    def operator(self) -> Operator:
+        """The masked entries, written out."""
+        x = self.features
+        a, b = x.operator.forward, x.operator.transpose
+        val = drop_entries(x.rows, a.col, a.val, *self.mask)
+        val_t = val.index_select(0, x.order)
+        return Operator(Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val_t, b.hubs), x.operator.shape)
+
+    @property
+    def shape(self) -> torch.Size:
+        """(nodes, features)."""
+        return self.features.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the entries."""
+        return self.features.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the entries live."""
+        return self.features.device
+
+    def to_dense(self) -> Tensor:
+        """As a plain tensor."""
+        return self.operator.to_dense()
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        return feature_product(self.features, weight, self.mask)
+
+
+def feature_product(x: SparseFeatures, weight: Tensor, mask: Mask | None) -> Tensor:
+    """X W, under a mask on the entries of X where there is one; many trials at once on a GPU (:mod:`unspool.ops.stacked_features`).
+
+    Example:
+        >>> import torch
+        >>> feature_product(SparseFeatures.from_tensor(torch.eye(2)), torch.tensor([[1.0], [2.0]]), None)
+        tensor([[1.],
+                [2.]])
+    """
+    if fused(x.values, weight):
+        from unspool.ops.stacked_features import stacked_feature_product
+
+        return stacked_feature_product(x, weight, mask)
+    return spmm(x.operator if mask is None else DroppedFeatures(x, mask).operator, weight)
 
 
 #: Features made from sparse tensors that are still alive: (weak reference, what they held, features) by id.

@@ -292,7 +292,7 @@ def _compiled(
     hops: Tensor,
     chebyshev: bool,
 ) -> Tensor:
-    return recurrence.series(Csr(crow, col, val, hubs), x, hops, chebyshev)
+    return recurrence.series(Csr(crow, col, val, hubs), x, hops, chebyshev).contiguous()  # as its shape-only twin says
 
 
 @_compiled.register_fake

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -22,7 +23,7 @@ from torch.nn import functional
 
 from unspool.ops import column_pieces, matrix_hops
 from unspool.ops.column_pieces import blocks, cut, cut_hop, cut_signal
-from unspool.ops.kernels import step_for
+from unspool.ops.kernels import fused, step_for
 from unspool.ops.operator import Csr
 from unspool.ops.padded_matmul import round_width
 
@@ -55,6 +56,8 @@ def product(csr: Csr, x: Tensor, out: Tensor | None = None) -> Tensor:
 def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
+    if hops.ndim == 4 and (narrow := _narrow(x, hops)) is not None:
+        return narrow.series(csr, x, hops, chebyshev)
     if _side_by_side(x, hops):
         return matrix_hops.series(csr, x, hops, chebyshev, column_pieces.cache_bytes() // 16).to(given)
     if hops.ndim < 4:
@@ -97,6 +100,8 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     """
     given, kind, shape = g.dtype, hops.shape, x.shape
     g, x, c = _widen(g), _widen(x), hops.contiguous()
+    if (narrow := _narrow(x, c)) is not None:
+        return narrow.sweep(csr_t, g, x, c, chebyshev, want_dx)
     if _side_by_side(x, hops):
         dx, dhops = matrix_hops.sweep(csr_t, g, x, c, chebyshev, want_dx, column_pieces.cache_bytes() // 16)
         return dx.to(given), dhops
@@ -152,6 +157,15 @@ def _sweep_piece(
             dx[:, :, piece] = part
         else:
             dx[:, blocks(piece, g.shape[2])] = part
+
+
+def _narrow(x: Tensor, hops: Tensor) -> ModuleType | None:
+    """The kernels for narrow signals of many trials, where they fit."""
+    if not fused(x, hops):
+        return None
+    from unspool.ops.kernels import series_cuda
+
+    return series_cuda if series_cuda.suits(x, hops) else None
 
 
 def _side_by_side(x: Tensor, hops: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +34,7 @@ class Sliced:
         row_mix, column_mix, shift: of the dropout hash; the element's place is (node, feature) in both orders.
         long: rows that were cut into pieces, ``long_start`` and ``long_count``: where their pieces stand in the buffer.
         shape: of the matrix.
+        pieces: places of the buffer for the sums of pieces.
 
     Example:
         >>> import torch
@@ -54,6 +56,7 @@ class Sliced:
     long_start: Tensor
     long_count: Tensor
     shape: tuple[int, int]
+    pieces: int
 
     @staticmethod
     def by_node(x: SparseFeatures) -> Sliced:
@@ -67,14 +70,27 @@ class Sliced:
         return _sliced(x.operator.transpose, (features, nodes), nodes_are_rows=False, longest=longest)
 
     @property
-    def pieces(self) -> int:
-        """Places of the buffer for the sums of pieces."""
-        return int(self.long_count.sum())
-
-    @property
     def steps(self) -> int:
         """Words of a mask."""
         return self.index.numel() // ROWS
+
+
+#: Slices that were made, (by node, by feature), as long as their features live.
+_MADE: weakref.WeakKeyDictionary[SparseFeatures, tuple[Sliced, Sliced]] = weakref.WeakKeyDictionary()
+
+
+def slices_of(x: SparseFeatures) -> tuple[Sliced, Sliced]:
+    """The slices of some features by node and by feature, made once.
+
+    Example:
+        >>> x = SparseFeatures.from_tensor(torch.eye(3))
+        >>> slices_of(x)[0] is slices_of(x)[0]
+        True
+    """
+    known = _MADE.get(x)
+    if known is None:
+        known = _MADE[x] = (Sliced.by_node(x), Sliced.by_feature(x))
+    return known
 
 
 def _sliced(csr: Csr, shape: tuple[int, int], nodes_are_rows: bool, longest: int | None = None) -> Sliced:
@@ -99,7 +115,7 @@ def _sliced(csr: Csr, shape: tuple[int, int], nodes_are_rows: bool, longest: int
     node, feature = (row, index) if nodes_are_rows else (index, row)
     hashed = (mix(node), (feature >> 1) * GOLDEN, (feature & 1) * 16)
     parts = (lanes, start[:-1].int(), length.int(), index, value, *hashed, *long)
-    return Sliced(*(p.to(csr.val.device) for p in parts), shape=shape)
+    return Sliced(*(p.to(csr.val.device) for p in parts), shape=shape, pieces=int(long[2].sum()))
 
 
 def _pieces(crow: Tensor, longest: int | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -36,8 +36,13 @@ def step_for(x: Tensor) -> Step:
     return cpu.step
 
 
+#: Kinds of devices that have the kernels; tests add the CPU, where Triton's interpreter runs them.
+KERNEL_DEVICES = {"cuda"}
+
+
 def fused(*tensors: Tensor) -> bool:
-    """Whether ops on these tensors run as kernels that take all trials at once: single precision on an NVIDIA GPU, outside of compilers.
+    """Whether ops on these tensors run as kernels that take all trials at once: single precision on an NVIDIA GPU,
+    without autocast and outside of compilers.
 
     Nor where somebody watches torch's operations (a dispatch mode), who would not see what kernels do.
 
@@ -45,5 +50,6 @@ def fused(*tensors: Tensor) -> bool:
         >>> fused(torch.ones(2))
         False
     """
-    single = all(t.is_cuda and t.dtype == torch.float32 for t in tensors)
-    return single and not torch.compiler.is_compiling() and not is_in_torch_dispatch_mode(include_infra_modes=False)
+    watched = torch.compiler.is_compiling() or is_in_torch_dispatch_mode(include_infra_modes=False)
+    plain = not (watched or torch.is_autocast_enabled("cuda"))
+    return plain and all(t.device.type in KERNEL_DEVICES and t.dtype == torch.float32 for t in tensors)

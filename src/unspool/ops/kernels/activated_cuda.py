@@ -1,0 +1,280 @@
+"""Bias, ReLU and dropout of the signals of many trials, alone or in front of a product with a small matrix per trial.
+
+Signals have shape (nodes, blocks, channels). A program of the way forward has a tile of nodes of one block, one of the way back a
+piece of all nodes; sums over nodes are added up piece by piece, in an order that does not depend on how many trials there are.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survives
+
+#: Products of small matrices: three passes of the matrix units, as exact as single precision.
+PRECISION = "tf32x3"
+#: The widest input and output of :func:`product`.
+WIDEST = 128
+FORWARD = {"ROWS": 64, "num_warps": 4}
+BACKWARD = {"ROWS": 32, "num_warps": 4}
+
+
+def pieces_of(nodes: int) -> int:
+    """How many stretches of nodes are summed apart: a function of the nodes alone.
+
+    Example:
+        >>> pieces_of(2708), pieces_of(34_493)
+        (8, 34)
+    """
+    return min(max(8, -(-nodes // 1024)), 64)
+
+
+@triton.jit
+def _activated(
+    x, bias, node, col, inside, block, blocks, own, WIDTH: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr
+):
+    """relu(x + b) for some nodes of one block."""
+    place = (node.to(tl.int64)[:, None] * blocks + block) * WIDTH + col[None, :]
+    h = tl.load(x + place, mask=inside, other=0.0)
+    if BIAS:
+        h += tl.load(bias + own * WIDTH + col, mask=col < WIDTH, other=0.0)[None, :]
+    if RELU:
+        h = tl.maximum(h, 0.0)
+    return h, place
+
+
+@triton.jit
+def _factor(node, col, rate, key, count, block):
+    """1 / (1 − rate) where an element survives, and 0 where it does not."""
+    threshold, scale = rate_limits(tl.load(rate + block))
+    word = site_word(tl.load(key + block), tl.load(count + block))
+    return tl.where(survives(node[:, None], col[None, :], word, threshold), scale, 0.0)
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "views"])
+def _activate(
+    x, bias, rate, key, count, out, nodes, blocks, views, WIDTH: tl.constexpr, TILE: tl.constexpr, BIAS: tl.constexpr,
+    RELU: tl.constexpr, DROPS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    block = tl.program_id(1)
+    node, col = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(2) * TILE + tl.arange(0, TILE)
+    inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
+    h, place = _activated(x, bias, node, col, inside, block, blocks, (block // views).to(tl.int64), WIDTH, BIAS, RELU)
+    if DROPS:
+        h *= _factor(node, col, rate, key, count, block)
+    tl.store(out + place, h, mask=inside)
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "views", "each"])
+def _activate_back(
+    x, bias, rate, key, count, grad, out, partial, nodes, blocks, views, each, WIDTH: tl.constexpr, TILE: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, DROPS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    piece, block = tl.program_id(0), tl.program_id(1)
+    col = tl.program_id(2) * TILE + tl.arange(0, TILE)
+    own = (block // views).to(tl.int64)
+    total = tl.zeros([TILE], dtype=tl.float32)
+    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
+        node = begin + tl.arange(0, ROWS)
+        inside = ((node < nodes) & (node < (piece + 1) * each))[:, None] & (col < WIDTH)[None, :]
+        h, place = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
+        g = tl.load(grad + place, mask=inside, other=0.0)
+        if DROPS:
+            g *= _factor(node, col, rate, key, count, block)
+        if RELU:
+            g = tl.where(h > 0, g, 0.0)
+        tl.store(out + place, g, mask=inside)
+        total += tl.sum(tl.where(inside, g, 0.0), axis=0)
+    if BIAS:
+        tl.store(partial + (piece.to(tl.int64) * blocks + block) * WIDTH + col, total, mask=col < WIDTH)
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "views"])
+def _product(
+    x, bias, rate, key, count, weight, shift, out, nodes, blocks, views, WIDTH: tl.constexpr, TILE: tl.constexpr, OUT: tl.constexpr,
+    WIDE: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, DROPS: tl.constexpr, SHIFT: tl.constexpr, PRECISION: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """drop(relu(x + b)) W + c."""
+    block = tl.program_id(1)
+    own = (block // views).to(tl.int64)
+    node, col, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, TILE), tl.arange(0, WIDE)
+    inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
+    h, _ = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
+    if DROPS:
+        h *= _factor(node, col, rate, key, count, block)
+    w = tl.load(
+        weight + (own * WIDTH + col[:, None]) * OUT + channel[None, :],
+        mask=(col < WIDTH)[:, None] & (channel < OUT)[None, :],
+        other=0.0,
+    )
+    h = tl.where((col < WIDTH)[None, :], h, 0.0)
+    z = tl.dot(h, w, input_precision=PRECISION)
+    if SHIFT:
+        z += tl.load(shift + own * OUT + channel, mask=channel < OUT, other=0.0)[None, :]
+    place = (node.to(tl.int64)[:, None] * blocks + block) * OUT + channel[None, :]
+    tl.store(out + place, z, mask=(node < nodes)[:, None] & (channel < OUT)[None, :])
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "views", "each", "size"])
+def _product_back(
+    x, bias, rate, key, count, weight, grad, out, partial, nodes, blocks, views, each, size, WIDTH: tl.constexpr, TILE: tl.constexpr,
+    OUT: tl.constexpr, WIDE: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, DROPS: tl.constexpr, SHIFT: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """dW = hᵀ dz, dc = Σ dz, dx = dz Wᵀ where h survived and was positive, db = Σ dx; partial sums lie as W, c, b."""
+    piece, block = tl.program_id(0), tl.program_id(1)
+    own = (block // views).to(tl.int64)
+    col, channel = tl.arange(0, TILE), tl.arange(0, WIDE)
+    w = tl.load(
+        weight + (own * WIDTH + col[None, :]) * OUT + channel[:, None],
+        mask=(col < WIDTH)[None, :] & (channel < OUT)[:, None],
+        other=0.0,
+    )  # (out, in)
+    back_w = tl.zeros([TILE, WIDE], dtype=tl.float32)
+    back_b = tl.zeros([TILE], dtype=tl.float32)
+    back_c = tl.zeros([WIDE], dtype=tl.float32)
+    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
+        node = begin + tl.arange(0, ROWS)
+        there = (node < nodes) & (node < (piece + 1) * each)
+        inside = there[:, None] & (col < WIDTH)[None, :]
+        h, place = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
+        h = tl.where(inside, h, 0.0)
+        at = (node.to(tl.int64)[:, None] * blocks + block) * OUT + channel[None, :]
+        dz = tl.load(grad + at, mask=there[:, None] & (channel < OUT)[None, :], other=0.0)
+        dh = tl.dot(dz, w, input_precision=PRECISION)
+        if RELU:
+            dh = tl.where(h > 0, dh, 0.0)
+        if DROPS:
+            factor = _factor(node, col, rate, key, count, block)
+            h *= factor
+            dh *= factor
+        back_w += tl.dot(tl.trans(h), dz, input_precision=PRECISION)
+        tl.store(out + place, dh, mask=inside)
+        if BIAS:
+            back_b += tl.sum(dh, axis=0)
+        if SHIFT:
+            back_c += tl.sum(dz, axis=0)
+    mine = partial + (piece.to(tl.int64) * blocks + block) * size
+    tl.store(
+        mine + col[:, None] * OUT + channel[None, :], back_w, mask=(col < WIDTH)[:, None] & (channel < OUT)[None, :]
+    )
+    if SHIFT:
+        tl.store(mine + WIDTH * OUT + channel, back_c, mask=channel < OUT)
+    if BIAS:
+        at_b = WIDTH * OUT + (OUT if SHIFT else 0)
+        tl.store(mine + at_b + col, back_b, mask=col < WIDTH)
+
+
+@triton.jit(do_not_specialize=["pieces", "blocks", "views", "size"])
+def _add(partial, out, pieces, blocks, views, size, BLOCK: tl.constexpr):
+    """Partial sums of all pieces, and of blocks that share, in order."""
+    group = tl.program_id(1).to(tl.int64)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for view in range(0, views):
+        for piece in range(0, pieces):
+            block = group * views + view
+            place = (block + (at * 0).to(tl.int64) + blocks * piece) * size + at
+            total += tl.load(partial + place, mask=at < size, other=0.0)
+    tl.store(out + group * size + at, total, mask=at < size)
+
+
+def add_pieces(partial: Tensor, groups: int) -> Tensor:
+    """Sums (pieces, blocks, size) over pieces, and over the blocks that share something: (groups, size)."""
+    pieces, blocks, size = partial.shape
+    out = partial.new_empty(groups, size)
+    if out.numel():
+        _add[(triton.cdiv(size, 256), groups)](partial, out, pieces, blocks, blocks // groups, size, BLOCK=256)
+    return out
+
+
+def _tile(width: int) -> int:
+    return max(triton.next_power_of_2(width), 16)
+
+
+def _each(nodes: int, rows: int) -> int:
+    """Nodes of a piece: whole tiles."""
+    return triton.cdiv(triton.cdiv(nodes, pieces_of(nodes)), rows) * rows
+
+
+def _drop(x: Tensor, mask: tuple[Tensor, Tensor, Tensor] | None) -> tuple[Tensor, Tensor, Tensor]:
+    return (x, x, x) if mask is None else mask
+
+
+def activate(
+    x: Tensor, bias: Tensor | None, mask: tuple[Tensor, Tensor, Tensor] | None, groups: int, relu: bool
+) -> Tensor:
+    """drop(relu(x + b)), each part where there is one."""
+    nodes, blocks, width = x.shape
+    out = torch.empty_like(x)
+    if out.numel():
+        tile = min(_tile(width), 128)
+        with torch.cuda.device(x.device):
+            _activate[(triton.cdiv(nodes, FORWARD["ROWS"]), blocks, triton.cdiv(width, tile))](
+                x, x if bias is None else bias, *_drop(x, mask), out, nodes, blocks, blocks // groups,
+                WIDTH=width, TILE=tile, BIAS=bias is not None, RELU=relu, DROPS=mask is not None, **FORWARD,
+            )  # fmt: skip
+    return out
+
+
+def activate_back(
+    x: Tensor, bias: Tensor | None, mask: tuple[Tensor, Tensor, Tensor] | None, groups: int, relu: bool, grad: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Gradients of x and of the bias."""
+    nodes, blocks, width = x.shape
+    out, pieces = torch.empty_like(x), pieces_of(nodes)
+    partial = x.new_zeros(pieces if bias is not None else 0, blocks, width)
+    if out.numel():
+        tile = min(_tile(width), 128)
+        with torch.cuda.device(x.device):
+            _activate_back[(pieces, blocks, triton.cdiv(width, tile))](
+                x, x if bias is None else bias, *_drop(x, mask), grad, out, partial, nodes, blocks, blocks // groups,
+                _each(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, BIAS=bias is not None, RELU=relu,
+                DROPS=mask is not None, **BACKWARD,
+            )  # fmt: skip
+    return out, None if bias is None else add_pieces(partial, groups)
+
+
+def product(
+    x: Tensor, bias: Tensor | None, mask: tuple[Tensor, Tensor, Tensor] | None, relu: bool, weight: Tensor, shift: Tensor | None
+) -> Tensor:  # fmt: skip
+    """drop(relu(x + b)) W + c: (nodes, blocks, out)."""
+    nodes, blocks, width = x.shape
+    groups, _, out = weight.shape
+    z = x.new_empty(nodes, blocks, out)
+    if z.numel():
+        with torch.cuda.device(x.device):
+            _product[(triton.cdiv(nodes, FORWARD["ROWS"]), blocks)](
+                x, x if bias is None else bias, *_drop(x, mask), weight, x if shift is None else shift, z, nodes, blocks,
+                blocks // groups, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out), BIAS=bias is not None, RELU=relu,
+                DROPS=mask is not None, SHIFT=shift is not None, PRECISION=PRECISION, **FORWARD,
+            )  # fmt: skip
+    return z
+
+
+def product_back(
+    x: Tensor, bias: Tensor | None, mask: tuple[Tensor, Tensor, Tensor] | None, relu: bool, weight: Tensor, shift: Tensor | None, grad: Tensor,
+) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:  # fmt: skip
+    """Gradients of x, b, W and c."""
+    nodes, blocks, width = x.shape
+    groups, _, out = weight.shape
+    dx, pieces = torch.empty_like(x), pieces_of(nodes)
+    size = width * out + (0 if shift is None else out) + (0 if bias is None else width)
+    partial = (
+        x.new_zeros(pieces, blocks, size) if nodes < pieces * BACKWARD["ROWS"] else x.new_empty(pieces, blocks, size)
+    )
+    if nodes and blocks:
+        with torch.cuda.device(x.device):
+            _product_back[(pieces, blocks)](
+                x, x if bias is None else bias, *_drop(x, mask), weight, grad, dx, partial, nodes, blocks, blocks // groups,
+                _each(nodes, BACKWARD["ROWS"]), size, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out),
+                BIAS=bias is not None, RELU=relu, DROPS=mask is not None, SHIFT=shift is not None, PRECISION=PRECISION,
+                **BACKWARD,
+            )  # fmt: skip
+    total = add_pieces(partial, groups)
+    dw, rest = total[:, : width * out].view(groups, width, out), total[:, width * out :]
+    dshift = None if shift is None else rest[:, :out]
+    return dx, None if bias is None else rest[:, rest.shape[1] - width :], dw, dshift

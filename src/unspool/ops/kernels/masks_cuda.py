@@ -1,0 +1,38 @@
+"""What kernels that lay masks share: the hash of an element, the threshold and the scale of a rate."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from unspool.ops.kernels.noise_cuda import _mix
+
+
+@triton.jit
+def in_64(count, like):
+    """A loop counter as a 64-bit number; Triton's interpreter counts in plain ones, which know no ``to``."""
+    return like.to(tl.int64) * 0 + count
+
+
+@triton.jit
+def site_word(key, count):
+    """The hash state of one call of a dropout site."""
+    return _mix((key.to(tl.uint32) + 0x9E3779B9) ^ count.to(tl.uint32))
+
+
+@triton.jit
+def rate_limits(rate):
+    """What a hash must reach to survive, and the factor of survivors."""
+    share = rate.to(tl.float64)
+    threshold = tl.minimum(tl.ceil(share * 65536.0 - 32768.0), 32767.0).to(tl.int32)
+    scale = tl.where(share < 1, 1 / (1 - share), 0.0)
+    return threshold, scale.to(tl.float32)
+
+
+@triton.jit
+def survives(row, col, word, threshold):
+    """Whether the elements (row, col) of a signal survive; row and col broadcast."""
+    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ word) + (col >> 1).to(tl.uint32) * 0x9E3779B9)
+    half = ((bits >> ((col & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
+    half = tl.where(half >= 32768, half - 65536, half)
+    return half >= threshold

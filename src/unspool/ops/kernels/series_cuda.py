@@ -1,0 +1,182 @@
+"""Polynomials of the graph on narrow signals of many trials, on an NVIDIA GPU: all hops between two passes over the channels.
+
+X cₖ for all k is one kernel, the hops are Horner's rule or Clenshaw's; the way back keeps Uₖ = pₖ(Mᵀ) G of all k and meets X and the
+coefficients once. Channels of pages are padded to a multiple of four, so that rows are read four numbers at a time.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from unspool.ops.kernels import cuda as sparse
+from unspool.ops.kernels.activated_cuda import PRECISION, add_pieces, pieces_of
+from unspool.ops.operator import Csr
+
+#: The most channels that a signal here has.
+WIDEST = 16
+TILES = {"ROWS": 32, "num_warps": 4}
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
+def _pages(
+    x, coefficients, pages, nodes, blocks, hops, IN: tl.constexpr, OUT: tl.constexpr, PAD: tl.constexpr, WIDE: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """X cₖ for all k, 64 columns at a time; pages have shape (hops, nodes, blocks, PAD)."""
+    block = tl.program_id(1)
+    node, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDE)
+    there = (node < nodes)[:, None]
+    place = (node.to(tl.int64)[:, None] * blocks + block) * IN + channel[None, :]
+    signal = tl.load(x + place, mask=there & (channel < IN)[None, :], other=0.0)
+    for begin in range(0, hops * PAD, 64):
+        column = begin + tl.arange(0, 64)
+        hop, out = column // PAD, column % PAD
+        own = (hop.to(tl.int64) * blocks + block) * (IN * OUT) + out
+        inside = (channel < IN)[:, None] & ((hop < hops) & (out < OUT))[None, :]
+        c = tl.load(coefficients + own[None, :] + channel[:, None] * OUT, mask=inside, other=0.0)
+        place = ((hop.to(tl.int64)[None, :] * nodes + node[:, None]) * blocks + block) * PAD + out[None, :]
+        tl.store(pages + place, tl.dot(signal, c, input_precision=PRECISION), mask=there & (hop < hops)[None, :])
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
+def _gradient(
+    sweep, coefficients, out, nodes, blocks, hops, IN: tl.constexpr, OUT: tl.constexpr, PAD: tl.constexpr, WIDE: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """dX = Σ Uₖ cₖᵀ."""
+    block = tl.program_id(1)
+    node, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDE)
+    there = (node < nodes)[:, None]
+    total = tl.zeros([ROWS, WIDE], dtype=tl.float32)
+    for begin in range(0, hops * PAD, 64):
+        column = begin + tl.arange(0, 64)
+        hop, inner = column // PAD, column % PAD
+        place = ((hop.to(tl.int64)[None, :] * nodes + node[:, None]) * blocks + block) * PAD + inner[None, :]
+        u = tl.load(sweep + place, mask=there & (hop < hops)[None, :], other=0.0)
+        own = (hop.to(tl.int64) * blocks + block) * (IN * OUT) + inner
+        inside = (channel < IN)[None, :] & ((hop < hops) & (inner < OUT))[:, None]
+        c = tl.load(coefficients + own[:, None] + channel[None, :] * OUT, mask=inside, other=0.0)
+        total += tl.dot(u, c, input_precision=PRECISION)
+    place = (node.to(tl.int64)[:, None] * blocks + block) * IN + channel[None, :]
+    tl.store(out + place, total, mask=there & (channel < IN)[None, :])
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "hops", "each"])
+def _moments(
+    sweep, x, partial, nodes, blocks, hops, each, IN: tl.constexpr, OUT: tl.constexpr, PAD: tl.constexpr, WIDE: tl.constexpr,
+    PRECISION: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """⟨X, Uₖ⟩ for 64 columns (k, channel) of one block, over a stretch of nodes; partial has shape (pieces, blocks, hops, in, out)."""
+    piece, block = tl.program_id(1), tl.program_id(2)
+    column, channel = tl.program_id(0) * 64 + tl.arange(0, 64), tl.arange(0, WIDE)
+    hop, inner = column // PAD, column % PAD
+    back = tl.zeros([64, WIDE], dtype=tl.float32)
+    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
+        node = begin + tl.arange(0, ROWS)
+        there = (node < nodes) & (node < (piece + 1) * each)
+        place = ((hop.to(tl.int64)[:, None] * nodes + node[None, :]) * blocks + block) * PAD + inner[:, None]
+        u = tl.load(sweep + place, mask=there[None, :] & (hop < hops)[:, None], other=0.0)
+        place = (node.to(tl.int64)[:, None] * blocks + block) * IN + channel[None, :]
+        signal = tl.load(x + place, mask=there[:, None] & (channel < IN)[None, :], other=0.0)
+        back += tl.dot(u, signal, input_precision=PRECISION)
+    at = (piece.to(tl.int64) * blocks + block) * hops
+    at = ((at + hop[:, None]) * IN + channel[None, :]) * OUT + inner[:, None]
+    tl.store(partial + at, back, mask=((hop < hops) & (inner < OUT))[:, None] & (channel < IN)[None, :])
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "hops", "each"])
+def _numbers(
+    sweep, x, coefficients, out, partial, nodes, blocks, hops, each, IN: tl.constexpr, PAD: tl.constexpr, HOPS: tl.constexpr,
+    WANTS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """The same for one number for each hop: dX = Σ cₖ Uₖ and ⟨X, Uₖ⟩ over a stretch of nodes."""
+    piece, block = tl.program_id(0), tl.program_id(1)
+    channel, all_hops = tl.arange(0, PAD), tl.arange(0, HOPS)
+    found = tl.zeros([HOPS], dtype=tl.float32)
+    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
+        node = begin + tl.arange(0, ROWS)
+        inside = ((node < nodes) & (node < (piece + 1) * each))[:, None] & (channel < IN)[None, :]
+        row = node.to(tl.int64)[:, None] * blocks + block
+        signal = tl.load(x + row * IN + channel[None, :], mask=inside, other=0.0)
+        total = tl.zeros([ROWS, PAD], dtype=tl.float32)
+        for k in range(0, hops):
+            page = (row * 0 + k) * nodes * blocks
+            u = tl.load(sweep + (page + row) * IN + channel[None, :], mask=inside, other=0.0)
+            if WANTS:
+                total += u * tl.load(coefficients + k * blocks + block)
+            found += tl.where(all_hops == k, tl.sum(tl.sum(u * signal, axis=1), axis=0), 0.0)
+        if WANTS:
+            tl.store(out + row * IN + channel[None, :], total, mask=inside)
+    at = (piece.to(tl.int64) * blocks + block) * hops + all_hops
+    tl.store(partial + at, found, mask=all_hops < hops)
+
+
+def suits(x: Tensor, hops: Tensor) -> bool:
+    """Whether a signal and its coefficients go this way: narrow, with a number or a matrix for each hop."""
+    if hops.ndim == 2:
+        return x.shape[2] <= WIDEST
+    return hops.ndim == 4 and max(hops.shape[2:]) <= WIDEST
+
+
+def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
+    """Σₖ pₖ(M) X cₖ for X (nodes, blocks, in) and matrices (hops, blocks, in, out)."""
+    nodes, blocks, inner = x.shape
+    count, _, _, outer = hops.shape
+    pad = -(-outer // 4) * 4
+    pages = x.new_empty(count, nodes, blocks, pad)
+    if pages.numel() == 0:
+        return x.new_zeros(nodes, blocks, outer)
+    with torch.cuda.device(x.device):
+        _pages[(triton.cdiv(nodes, TILES["ROWS"]), blocks)](
+            x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, PAD=pad, WIDE=WIDEST, PRECISION=PRECISION, **TILES
+        )  # fmt: skip
+    y, lagged = pages[-1], None
+    for k in reversed(range(count - 1)):
+        # Into the page itself: a row reads its own entries of it before it is written.
+        out = pages[k] if k else torch.empty_like(pages[0])
+        late = None if lagged is None else lagged.view(nodes, -1)
+        scale = 2.0 if chebyshev and k > 0 else 1.0
+        sparse.step(csr, y.view(nodes, -1), out.view(nodes, -1), scale, pages[k].view(nodes, -1), None, late)
+        y, lagged = out, y if chebyshev else None
+    return y[..., :outer]
+
+
+def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:
+    """Both gradients of :func:`series`, for numbers (hops, blocks) or matrices (hops, blocks, in, out)."""
+    nodes, blocks, inner = x.shape
+    count, x = hops.shape[0], x.contiguous()
+    numbers = hops.ndim == 2
+    outer = g.shape[2]
+    pad = outer if numbers else -(-outer // 4) * 4
+    walked = x.new_empty(count, nodes, blocks, pad)
+    dx = torch.empty_like(x) if want_dx else x.new_empty(0)
+    if walked.numel() == 0 or x.numel() == 0:
+        return dx, torch.zeros_like(hops)
+    if pad != outer:
+        walked[0, ..., outer:].zero_()
+    walked[0, ..., :outer].copy_(g)
+    for k in range(1, count):
+        late = walked[k - 2].view(nodes, -1) if chebyshev and k > 1 else None
+        scale = 2.0 if chebyshev and k > 1 else 1.0
+        sparse.step(csr_t, walked[k - 1].view(nodes, -1), walked[k].view(nodes, -1), scale, None, None, late)
+    pieces = pieces_of(nodes)
+    each = triton.cdiv(triton.cdiv(nodes, pieces), TILES["ROWS"]) * TILES["ROWS"]
+    with torch.cuda.device(x.device):
+        if numbers:
+            partial = x.new_empty(pieces, blocks, count)
+            _numbers[(pieces, blocks)](
+                walked, x, hops, dx, partial, nodes, blocks, count, each, IN=inner, PAD=triton.next_power_of_2(inner),
+                HOPS=triton.next_power_of_2(count), WANTS=want_dx, **TILES,
+            )  # fmt: skip
+            return dx, add_pieces(partial, blocks).T.contiguous()
+        shape = {"IN": inner, "OUT": outer, "PAD": pad, "WIDE": WIDEST, "PRECISION": PRECISION, **TILES}
+        partial = x.new_empty(pieces, blocks, count * inner * outer)
+        _moments[(triton.cdiv(count * pad, 64), pieces, blocks)](
+            walked, x, partial, nodes, blocks, count, each, **shape
+        )
+        if want_dx:
+            _gradient[(triton.cdiv(nodes, TILES["ROWS"]), blocks)](walked, hops, dx, nodes, blocks, count, **shape)
+    return dx, add_pieces(partial, blocks).view(blocks, count, inner, outer).transpose(0, 1).contiguous()
