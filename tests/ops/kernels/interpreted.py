@@ -3,6 +3,8 @@
 Prints one line per quantity: case, name and the relative error.
 """
 
+# ruff: noqa: B023 - functions are called in the loop that makes them
+
 from __future__ import annotations
 
 import contextlib
@@ -143,14 +145,22 @@ def activated() -> None:
         )
         shift = torch.randn(TRIALS, out, generator=generator(3))
         label = f"{nodes}-{width}-{out}"
-        compare(f"activate-{label}", lambda x, b, _: vmap(lambda x, b, *m: activate(x, b, True, Mask(*m)))(x, b, *mask), [x, bias])
+        compare(
+            f"activate-{label}",
+            lambda x, b, _: vmap(lambda x, b, *m: activate(x, b, True, Mask(*m)))(x, b, *mask),
+            [x, bias],
+        )
         compare(f"bias-{label}", lambda x, b, _: vmap(activate)(x, b), [x, bias])
         compare(
             f"product-{label}",
-            lambda x, w, c, b, _: vmap(lambda x, w, c, b, *m: activated_product(x, w, c, b, True, Mask(*m)))(x, w, c, b, *mask),
+            lambda x, w, c, b, _: vmap(lambda x, w, c, b, *m: activated_product(x, w, c, b, True, Mask(*m)))(
+                x, w, c, b, *mask
+            ),
             [x, weight, shift, bias],
         )
-        compare(f"bare-{label}", lambda x, w, _: vmap(lambda x, w: activated_product(x, w, relu=True))(x, w), [x, weight])
+        compare(
+            f"bare-{label}", lambda x, w, _: vmap(lambda x, w: activated_product(x, w, relu=True))(x, w), [x, weight]
+        )
         many = in_views(mask)
 
         def viewed(x, w, b, _):

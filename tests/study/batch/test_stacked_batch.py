@@ -58,6 +58,7 @@ MODELS = {
     "APPNP-each": (us.models.APPNP, {**SMALL, **EACH}, ("first", "linear")),
     "GCNII": (us.models.GCNII, SMALL, ("convolution",)),
     "MLP": (us.models.MLP, {"hidden": 6}, ("linear",)),
+    "SGC": (us.models.SGC, {"depth": 2}, ("linear",)),
     "declared": (Declared, {}, ("first", "linear")),
     "own": (Own, {}, None),
 }
@@ -71,7 +72,8 @@ def seven(name):
         config = train.TrainConfig(lr=0.01 * (i + 1), weight_decay=decay, epochs=EPOCHS)
         more = {"teleport": 0.1 + 0.1 * i} if name in ("APPNP", "GPRGNN") else {}
         more |= {"pull": 0.1 + 0.1 * i} if name == "declared" else {}
-        yield Trial(kind, {**settings, "dropout": 0.1 * (i + 1), **more}, config, seed=i)
+        more |= {"dropout": 0.1 * (i + 1)} if name != "SGC" else {}
+        yield Trial(kind, {**settings, **more}, config, seed=i)
 
 
 class StackedContract(AsyncBatchContract):
@@ -90,6 +92,35 @@ class StackedContract(AsyncBatchContract):
 
 class TestNamed(StackedContract):
     name = "UGDGNN"
+
+
+class Riding(StackedBatch):
+    """The order of a GPU: the look at an epoch rides with the training pass of the next."""
+
+    rides_on = frozenset({"cpu"})
+
+
+class TestRiding(StackedContract):
+    name = "UGDGNN"
+
+    def open(self, members):
+        return Riding(members)
+
+
+class TestRidingWithMeans(TestRiding):
+    """Running means move on in a training pass, and the look that rides with it must not see that."""
+
+    name = "GCN-batch-norm"
+
+
+class TestRidingOnNumbers(TestRiding):
+    """Without dropout training and evaluation are the same pass."""
+
+    name = "SGC"
+
+    def wild(self):
+        first = self.trials()[0]
+        return Trial(first.model, first.settings, first.config.replace(lr=1e308), seed=first.seed)  # it is linear
 
 
 class TestFixedHops(StackedContract):
@@ -129,6 +160,7 @@ def test_a_stack_is_its_singles(name, loader):
     members = [loader.prepare(trial) for trial in trials]
     assert len({signature(member) for member in members}) == 1
     whole = StackedBatch(members).run_epochs(EPOCHS)
+    np.testing.assert_allclose(Riding(members).run_epochs(EPOCHS), whole, rtol=1e-9, atol=1e-11)
     order = [4, 0, 2]
     some = StackedBatch([members[i] for i in order]).run_epochs(EPOCHS)
     for i in range(7):

@@ -37,8 +37,8 @@ def _pages(
         own = (hop.to(tl.int64) * blocks + block) * (IN * OUT) + out
         inside = (channel < IN)[:, None] & ((hop < hops) & (out < OUT))[None, :]
         c = tl.load(coefficients + own[None, :] + channel[:, None] * OUT, mask=inside, other=0.0)
-        place = ((hop.to(tl.int64)[None, :] * nodes + node[:, None]) * blocks + block) * PAD + out[None, :]
-        tl.store(pages + place, tl.dot(signal, c, input_precision=PRECISION), mask=there & (hop < hops)[None, :])
+        target = ((hop.to(tl.int64)[None, :] * nodes + node[:, None]) * blocks + block) * PAD + out[None, :]
+        tl.store(pages + target, tl.dot(signal, c, input_precision=PRECISION), mask=there & (hop < hops)[None, :])
 
 
 @triton.jit(do_not_specialize=["nodes", "blocks", "hops"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from unspool.ops.kernels import fused
 
 #: The kernel behind ``torch.optim.Adam(fused=True)``.
 _fused: Any = torch.ops.aten._fused_adam_
@@ -27,8 +29,7 @@ class StackedAdam:
         >>> weight = torch.ones(2, 3, requires_grad=True)
         >>> adam = StackedAdam({"weight": weight})
         >>> adam.begin([0, 1], rates=[0.1, 0.5], decays={"weight": [0.0, 0.0]})
-        >>> weight.square().sum().backward()
-        >>> adam.step()
+        >>> adam.step({"weight": 2 * weight.detach()})
         >>> weight.detach()
         tensor([[0.9000, 0.9000, 0.9000],
                 [0.5000, 0.5000, 0.5000]])
@@ -67,52 +68,56 @@ class StackedAdam:
         self.steps.copy_(other.steps.index_select(0, where))
         self.rates.copy_(other.rates.index_select(0, where))
 
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for parameter in self.parameters.values():
-            parameter.grad = None
-
     @torch.no_grad()
-    def step(self) -> None:
-        """Move every parameter that has a gradient."""
+    def step(self, grads: Mapping[str, Tensor]) -> None:
+        """Move the parameters that have a gradient."""
         self.steps.add_(1)
-        moving = [name for name, p in self.parameters.items() if p.grad is not None]
-        if self.device.type == "cpu":
-            self._step_each(moving)
+        if fused(*grads.values()):
+            self._step_at_once(grads)
+        elif self.device.type == "cpu":
+            self._step_each(grads)
         else:
-            self._step_together(moving)
+            self._step_together(grads)
 
-    def _step_each(self, moving: list[str]) -> None:
+    def _step_at_once(self, grads: Mapping[str, Tensor]) -> None:
+        """One kernel for each parameter."""
+        from unspool.ops.kernels import adam_cuda
+
+        for name, grad in grads.items():
+            adam_cuda.step(
+                self.parameters[name], self.means[name], self.squares[name], grad, self.steps, self.rates, self.decays[name],
+                self.betas, self.eps,
+            )  # fmt: skip
+
+    def _step_each(self, grads: Mapping[str, Tensor]) -> None:
         """The fused kernel, trial by trial; parameters of the same decay share a call."""
         rates, steps = self.rates.tolist(), self.steps.unbind()
-        decays = {name: self.decays[name].tolist() for name in moving}
+        decays = {name: self.decays[name].tolist() for name in grads}
         tensors = {
-            name: [self.parameters[name], self.parameters[name].grad, self.means[name], self.squares[name]]
-            for name in moving
+            name: [self.parameters[name], grad, self.means[name], self.squares[name]] for name, grad in grads.items()
         }
         for t in range(self.trials):
             groups: dict[float, list[str]] = {}
-            for name in moving:
+            for name in grads:
                 groups.setdefault(decays[name][t], []).append(name)
             for decay, names in groups.items():
-                lists = [[tensors[n][i][t] for n in names] for i in range(4)]  # type: ignore[index]
+                lists = [[tensors[n][i][t] for n in names] for i in range(4)]
                 _fused(
                     *lists, [], [steps[t]] * len(names), lr=rates[t], beta1=self.betas[0], beta2=self.betas[1],
                     weight_decay=decay, eps=self.eps, amsgrad=False, maximize=False, grad_scale=None, found_inf=None,
                 )  # fmt: skip
 
-    def _step_together(self, moving: list[str]) -> None:
+    def _step_together(self, grads: Mapping[str, Tensor]) -> None:
         """The formula over all trials; nothing here looks at a number, so it can be captured."""
         first, second = self.betas
         count = self.steps.double()
         size = self.rates / (1 - first**count)
         spread = (1 - second**count).sqrt()
-        for name in moving:
+        for name, grad in grads.items():
             parameter, mean, square = self.parameters[name], self.means[name], self.squares[name]
-            assert parameter.grad is not None
             shape = (self.trials,) + (1,) * (parameter.ndim - 1)
             decay, step, root = (v.to(parameter.dtype).view(shape) for v in (self.decays[name], size, spread))
-            slope = torch.addcmul(parameter.grad, parameter, decay)
+            slope = torch.addcmul(grad, parameter, decay)
             mean.lerp_(slope, 1 - first)
             square.mul_(second).addcmul_(slope, slope, value=1 - second)
             parameter.sub_(torch.sqrt(square).div_(root).add_(self.eps).reciprocal_().mul_(mean).mul_(step))

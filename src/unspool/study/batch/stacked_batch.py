@@ -10,15 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
-from torch.nn import functional
 
 from unspool.nn import Dropout
 from unspool.study.batch import check_ahead
 from unspool.study.batch.adam import StackedAdam
 from unspool.study.batch.fixed_hops import with_fixed_hops
 from unspool.study.batch.fixed_numbers import with_fixed_numbers
-from unspool.train import CrossEntropy, Loss, PreparedTrial
+from unspool.study.batch.stacked_pass import StackedPass
+from unspool.train import PreparedTrial
 from unspool.train.epochs import WARM_UP, own_stream
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
@@ -33,8 +32,10 @@ class StackedBatch:
     What a trial computes is what it computes alone, to rounding. Members must have the same
     :func:`~unspool.study.engine.batching.signature`.
 
-    On CUDA an epoch is captured as one graph after a few that run as written; numbers wait on the device until the end of
-    :meth:`run_epochs`.
+    On the CPU an epoch is a training pass, a step, and a look at all nodes. On CUDA the look rides with the training pass of the
+    next epoch, whose weights are the same: an epoch is a step, then both passes, and what the one reads the other need not read
+    again. After a few epochs that run as written the step and the passes are captured as CUDA graphs; numbers wait on the device
+    until the end of :meth:`run_epochs`.
 
     Args:
         members: the first trials, one per slot.
@@ -51,60 +52,57 @@ class StackedBatch:
         (5, 3, 4)
     """
 
+    #: Kinds of devices on which the look at an epoch rides with the training pass of the next.
+    rides_on = frozenset({"cuda"})
+
     def __init__(self, members: Sequence[PreparedTrial]) -> None:
         self._first = members[0]
         task = members[0].task
-        self._task, self._device, self._loss = task, task.target.device, task.loss
-        self._skeleton = copy.deepcopy(stackable(members[0])).to(self._device)
+        self._device = task.target.device
+        skeleton = copy.deepcopy(stackable(members[0])).to(self._device)
         count = len(members)
-        asleep = _asleep(self._skeleton)
+        asleep = _asleep(skeleton)
         trained = decays(members[0])
-        self._learnt: dict[str, Tensor] = {}
-        self._rest: dict[str, Tensor] = {}
-        for name, value in state(self._skeleton).items():
+        learnt: dict[str, Tensor] = {}
+        rest: dict[str, Tensor] = {}
+        for name, value in state(skeleton).items():
             if name not in asleep:
-                held = self._learnt if name in trained else self._rest
+                held = learnt if name in trained else rest
                 held[name] = value.detach().new_empty(count, *value.shape).requires_grad_(name in trained)
-        self._sets = {
-            name: getattr(task, name).new_empty(count, getattr(task, name).numel())
-            for name in ("train", "valid", "test")
-        }
-        own = task.target.is_floating_point()
-        self._goals = task.target.new_empty(count, *task.target.shape) if own else None
-        self._weights = None if task.weight is None else task.weight.new_empty(count, *task.weight.shape)
-        self._adam = StackedAdam(self._learnt)
+        self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, awake=any_awake(skeleton))
+        self._adam = StackedAdam(learnt)
+        self._rides = self._device.type in self.rides_on
+        self._ready = False  # whether there are gradients of a pass whose step is still to be taken
+        self._grads: dict[str, Tensor] = {}
         self._calls = 0
         self._willing = self._device.type == "cuda"
         self._stream = torch.cuda.Stream(self._device) if self._willing else None
-        self._replay: Any = None
+        self._replay: tuple[Any, Any] | None = None
         self._begun = 0
-        self._ring = torch.full((RING, count, 4), torch.nan, dtype=torch.float64, device=self._device)
-        self._place = torch.zeros(1, dtype=torch.int64, device=self._device)
         self.load(range(count), members)
 
     @property
     def slots(self) -> int:
         """How many trials train at once."""
-        return self._ring.shape[1]
+        return self._pass.trials
 
     @torch.no_grad()
     def load(self, slots: Sequence[int], members: Sequence[PreparedTrial]) -> None:
         """Start trials anew in these slots."""
         if not members:
             return
+        held = self._pass
         where = torch.as_tensor(list(slots), device=self._device)
+        if self._ready:  # the pass is taken again with the new ones: what it moved on in the others is put back
+            held.put_back()
+            self._ready = False
         states = [state(stackable(m)) for m in members]
-        for name, held in (self._learnt | self._rest).items():
-            held.index_copy_(0, where, torch.stack([s[name].detach() for s in states]).to(self._device, held.dtype))
-        for name, held in self._sets.items():
-            held.index_copy_(0, where, torch.stack([getattr(m.task, name) for m in members]))
-        if self._goals is not None:
-            self._goals.index_copy_(0, where, torch.stack([m.task.target for m in members]))
-        if self._weights is not None:
-            self._weights.index_copy_(0, where, torch.stack([_weight(m) for m in members]))
+        for name, stack in (held.learnt | held.rest).items():
+            stack.index_copy_(0, where, torch.stack([s[name].detach() for s in states]).to(self._device, stack.dtype))
+        held.load(where, [m.task for m in members])
         each = [decays(m) for m in members]
         self._adam.begin(
-            slots, [m.trial.config.lr for m in members], {name: [d[name] for d in each] for name in self._learnt}
+            slots, [m.trial.config.lr for m in members], {name: [d[name] for d in each] for name in held.learnt}
         )
 
     def run_epochs(self, epochs: int) -> NDArray[np.float64]:
@@ -119,7 +117,11 @@ class StackedBatch:
         """Give the device some epochs to do; see :class:`~unspool.study.batch.AsyncBatch`."""
         self._begun = check_ahead(epochs, RING)
         with own_stream(self._stream, self._device):
-            self._place.zero_()
+            if self._rides and not self._ready:
+                self._pass.rewind()
+                self._take_pass()
+                self._ready = True
+            self._pass.rewind()
             for _ in range(epochs):
                 self._one()
 
@@ -127,20 +129,13 @@ class StackedBatch:
         """Wait for what was begun."""
         if self._stream is not None:
             self._stream.synchronize()
-        return self._ring[: self._begun].cpu().numpy().copy()
+        return self._pass.ring[: self._begun].cpu().numpy().copy()
 
     def compact(self, slots: Sequence[int]) -> StackedBatch:
         """A smaller batch of these slots, with their trials as far as they are."""
         made = StackedBatch([self._first] * len(slots))
         where = torch.as_tensor(list(slots), device=self._device)
-        with torch.no_grad():
-            for mine, old in ((made._learnt, self._learnt), (made._rest, self._rest), (made._sets, self._sets)):
-                for name, held in mine.items():
-                    held.copy_(old[name].index_select(0, where))
-            if made._goals is not None and self._goals is not None:
-                made._goals.copy_(self._goals.index_select(0, where))
-            if made._weights is not None and self._weights is not None:
-                made._weights.copy_(self._weights.index_select(0, where))
+        made._pass.follow(self._pass, where, before=self._ready)
         made._adam.follow(self._adam, slots)
         return made
 
@@ -149,65 +144,39 @@ class StackedBatch:
     def _one(self) -> None:
         """One epoch, its numbers in the ring."""
         self._calls += 1
-        if self._willing and self._calls == WARM_UP + 1:
-            self._capture()
-        if self._replay is not None:
-            self._replay()
+        if not self._rides:
+            self._grads = self._pass.learn()
+            self._adam.step(self._grads)
+            self._pass.look()
+        elif self._replay is not None:
+            self._replay[0].replay()
+            self._replay[1].replay()
         else:
-            self._epoch()
+            self._adam.step(self._grads)
+            if self._willing and self._calls > WARM_UP:
+                self._capture()
+            self._take_pass()
 
-    def _epoch(self) -> None:
-        self._skeleton.train()
-        self._adam.zero_grad()
-        losses = _losses(self._loss, *self._rows(self._outputs(), "train"), self._counted("train"))
-        losses.sum().backward()
-        self._adam.step()
-        self._skeleton.eval()
-        with torch.no_grad():
-            numbers = torch.stack([losses.detach().double(), *self._looks()], dim=-1)
-            numbers = numbers.where(torch.isfinite(numbers[:, :1]), torch.nan)
-            self._ring.index_copy_(0, self._place, numbers[None])
-            self._place.add_(1)
-
-    def _outputs(self) -> Tensor:
-        """What every trial says about every node, shape (slots, nodes, outputs)."""
-        return vmap(self._output)(self._learnt | self._rest)
-
-    def _output(self, held: dict[str, Tensor]) -> Tensor:
-        return functional_call(self._skeleton, held, (self._task.x, self._task.graph))
-
-    def _rows(self, outputs: Tensor, part: str) -> tuple[Tensor, Tensor]:
-        """Outputs and targets of one set of nodes, each trial's own."""
-        ids = self._sets[part]
-        rows = outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2]))
-        return rows, self._task.target[ids] if self._goals is None else _own_rows(self._goals, ids)
-
-    def _counted(self, part: str) -> Tensor | None:
-        """How much the nodes of one set count, each trial's own."""
-        return None if self._weights is None else _own_rows(self._weights, self._sets[part])
-
-    def _looks(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Validation loss, validation score and test score of every trial."""
-        outputs = self._outputs()
-        valid = self._rows(outputs, "valid")
-        loss, score = _losses(self._loss, *valid, self._counted("valid")).double(), _scores(self._loss, *valid).double()
-        if self._sets["test"].numel() == 0:
-            return loss, score, torch.full_like(loss, torch.nan)
-        return loss, score, _scores(self._loss, *self._rows(outputs, "test")).double()
+    def _take_pass(self) -> None:
+        if self._replay is not None:
+            self._replay[1].replay()
+        else:
+            self._grads = self._pass.learn_and_look()
 
     def _capture(self) -> None:
-        graph = torch.cuda.CUDAGraph()
-        self._adam.zero_grad()
+        """Step and passes as two graphs: a slot that is loaded again needs the passes without the step."""
+        step, passes = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, stream=self._stream):
-                self._epoch()
+            with torch.cuda.graph(passes, stream=self._stream):
+                grads = self._pass.learn_and_look()
+            with torch.cuda.graph(step, pool=passes.pool(), stream=self._stream):
+                self._adam.step(grads)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError:  # a part that looks at values: it runs as it is written
             self._willing = False
-            self._adam.zero_grad()
             return
-        self._replay = graph.replay
+        self._grads, self._replay = grads, (step, passes)
 
 
 def stackable(member: PreparedTrial) -> nn.Module:
@@ -243,32 +212,6 @@ def decays(member: PreparedTrial) -> dict[str, float]:
     return {name: by_object[id(p)] for name, p in member.model.named_parameters() if id(p) in by_object}
 
 
-def _weight(member: PreparedTrial) -> Tensor:
-    assert member.task.weight is not None  # the signature sees to that
-    return member.task.weight
-
-
-def _own_rows(held: Tensor, ids: Tensor) -> Tensor:
-    """Rows ``ids[t]`` of ``held[t]``, for every trial t."""
-    return held[torch.arange(ids.shape[0], device=ids.device)[:, None], ids]
-
-
-def _losses(loss: Loss, rows: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
-    """One loss per trial, of rows of shape (trials, nodes, outputs)."""
-    if not isinstance(loss, CrossEntropy):
-        return vmap(loss.loss)(rows, target) if weight is None else vmap(loss.weighted)(rows, target, weight)
-    # Trap: cross_entropy under vmap runs in Python, and loads a package for symbolic maths first (two seconds).
-    each = functional.cross_entropy(rows.flatten(0, 1), target.flatten(), reduction="none").view(target.shape)
-    return each.mean(-1) if weight is None else (weight * each).sum(-1) / weight.sum(-1)
-
-
-def _scores(loss: Loss, rows: Tensor, target: Tensor) -> Tensor:
-    """One score per trial."""
-    if not isinstance(loss, CrossEntropy):
-        return vmap(loss.score)(rows, target)
-    return (rows.argmax(-1) == target).to(rows.dtype).mean(-1)
-
-
 def _asleep(model: nn.Module) -> set[str]:
     """State of dropout whose rate is zero in all trials (the signature sees to that): it would compute masks for nothing."""
     return {
@@ -277,3 +220,31 @@ def _asleep(model: nn.Module) -> set[str]:
         if isinstance(module, Dropout) and float(module.rate) == 0
         for part in ("rate", "key", "count")
     }
+
+
+def any_awake(model: nn.Module) -> bool:
+    """Whether training and evaluation may differ: a part drops, normalises over the nodes, or is not known.
+
+    Example:
+        >>> import unspool as us
+        >>> any_awake(us.models.SGC(5, 2)), any_awake(us.models.MLP(5, 2)), any_awake(nn.Sequential(nn.Dropout(0.1)))
+        (False, True, True)
+    """
+    return any(float(part.rate) > 0 if isinstance(part, Dropout) else not _plain(part) for part in model.modules())
+
+
+def _plain(part: nn.Module) -> bool:
+    """Whether a part is one of this package's, or one of torch's that holds others."""
+    return type(part).__module__.startswith("unspool.") or type(part) in _HOLDERS
+
+
+_HOLDERS = (
+    nn.ModuleList,
+    nn.ModuleDict,
+    nn.Sequential,
+    nn.ParameterList,
+    nn.ParameterDict,
+    nn.Identity,
+    nn.Linear,
+    nn.ReLU,
+)

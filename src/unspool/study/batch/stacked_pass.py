@@ -1,0 +1,226 @@
+"""The passes of a stack of trials: training with masks, evaluation without, their losses and scores."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn import functional
+
+from unspool.ops.kernels import fused
+from unspool.ops.stacked_features import Riding, riding
+from unspool.train import CrossEntropy, Loss, Task
+
+
+class StackedPass:
+    """What a stack computes in an epoch but for the step, and all that belongs to its slots but for the optimiser.
+
+    Every slot has its own nodes to learn from and to be looked at, as rows of tensors: a new split is a new row and nothing else.
+
+    Args:
+        skeleton: the module that all trials are.
+        task: features, graph, targets and loss, which all share.
+        learnt, rest: parameters that are trained, and everything else, by name; shape (trials, ...).
+        trials, rows: how many trials, and for how many epochs numbers are kept.
+        awake: whether training and evaluation may differ.
+    """
+
+    def __init__(
+        self, skeleton: nn.Module, task: Task, learnt: dict[str, Tensor], rest: dict[str, Tensor], trials: int, rows: int, awake: bool
+    ) -> None:  # fmt: skip
+        self.skeleton, self.task, self.learnt, self.rest, self.trials = skeleton, task, learnt, rest, trials
+        self.device, self.loss, self.awake = task.target.device, task.loss, awake
+        self.before = {name: value.detach().clone() for name, value in rest.items()}
+        self.sets = {
+            name: getattr(task, name).new_empty(trials, getattr(task, name).numel())
+            for name in ("train", "valid", "test")
+        }
+        own = task.target.is_floating_point()
+        self.goals = task.target.new_empty(trials, *task.target.shape) if own else None
+        self.weights = None if task.weight is None else task.weight.new_empty(trials, *task.weight.shape)
+        self.ring = torch.full((rows, trials, 4), torch.nan, dtype=torch.float64, device=self.device)
+        self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
+        self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+
+    # -- slots ---------------------------------------------------------------------------------------------------------
+
+    def load(self, where: Tensor, tasks: Sequence[Task]) -> None:
+        """Nodes, targets and weights of some slots."""
+        for name, held in self.sets.items():
+            held.index_copy_(0, where, torch.stack([getattr(task, name) for task in tasks]))
+        if self.goals is not None:
+            self.goals.index_copy_(0, where, torch.stack([task.target for task in tasks]))
+        if self.weights is not None:
+            # The signature sees to it that all have weights, or none.
+            self.weights.index_copy_(0, where, torch.stack([task.weight for task in tasks if task.weight is not None]))
+
+    @torch.no_grad()
+    def follow(self, other: StackedPass, where: Tensor, before: bool) -> None:
+        """Take over some slots of another; ``before``: as they were before its last pass."""
+        pairs = [
+            (self.learnt, other.learnt),
+            (self.rest, other.before if before else other.rest),
+            (self.sets, other.sets),
+        ]
+        for mine, theirs in pairs:
+            for name, held in mine.items():
+                held.copy_(theirs[name].index_select(0, where))
+        for mine, theirs in ((self.goals, other.goals), (self.weights, other.weights)):
+            if mine is not None and theirs is not None:
+                mine.copy_(theirs.index_select(0, where))
+
+    @torch.no_grad()
+    def put_back(self) -> None:
+        """Undo what the last pass moved on: counters of dropout, running means."""
+        for name, held in self.rest.items():
+            held.copy_(self.before[name])
+
+    def rewind(self) -> None:
+        """The next epoch's numbers go into the first row."""
+        self.place.zero_()
+
+    # -- passes ----------------------------------------------------------------------------------------------------------
+
+    def learn(self) -> dict[str, Tensor]:
+        """A training pass: the gradients; its losses are kept for the row that :meth:`look` writes."""
+        self.skeleton.train()
+        losses = self._losses(self._outputs(self.rest), "train")
+        grads = self._gradients(losses, torch.ones_like(losses))
+        self.now.copy_(losses.detach())
+        return grads
+
+    @torch.no_grad()
+    def look(self) -> None:
+        """Look at all nodes, and write the row of this epoch."""
+        self.skeleton.eval()
+        self._note(self.now, self._looks(self._outputs(self.rest)))
+
+    def learn_and_look(self) -> dict[str, Tensor]:
+        """Both with the same weights: the row of the epoch whose step made them, and the gradients of the next.
+
+        The look takes a stream of its own, so that small kernels of the one fill what the other leaves idle.
+        """
+        with torch.no_grad():
+            for name, held in self.before.items():
+                held.copy_(self.rest[name])
+        ride = Riding()
+        self.skeleton.train()
+        with riding(ride, collecting=self.awake):
+            outputs = self._outputs(self.rest)
+        fast = type(self.loss) is CrossEntropy and self.weights is None and fused(outputs) and _suits(outputs)
+        with self._aside(), torch.no_grad():
+            seen = outputs.detach()
+            if self.awake:
+                self.skeleton.eval()
+                with riding(ride, collecting=False):
+                    # Trap: batch normalisation has moved on its means for the next epoch already.
+                    seen = self._outputs(self.before)
+            looked = self._sums(seen) if fast else self._looks(seen)
+        if fast:
+            from unspool.ops.kernels import losses_cuda
+
+            found, slope = losses_cuda.learn(outputs.detach(), self.sets["train"], self.task.target)
+            grads = self._gradients(outputs, slope)
+            self._join()
+            counts = tuple(self.sets[name].shape[1] for name in ("train", "valid", "test"))
+            losses_cuda.note(found, *looked, self.now, self.ring, self.place, counts)
+            self.place.add_(1)
+            return grads
+        losses = self._losses(outputs, "train")
+        grads = self._gradients(losses, torch.ones_like(losses))
+        self._join()
+        with torch.no_grad():
+            self._note(self.now, looked)
+            self.now.copy_(losses.detach())
+        return grads
+
+    def _outputs(self, rest: dict[str, Tensor]) -> Tensor:
+        """What every trial says about every node, shape (trials, nodes, outputs)."""
+        return vmap(self._output)(self.learnt | rest)
+
+    def _output(self, held: dict[str, Tensor]) -> Tensor:
+        return functional_call(self.skeleton, held, (self.task.x, self.task.graph))
+
+    def _gradients(self, outputs: Tensor, slope: Tensor) -> dict[str, Tensor]:
+        found = torch.autograd.grad(outputs, list(self.learnt.values()), slope, allow_unused=True)
+        # Trap: a gradient may come transposed, and the fused Adam reads it as if it lay as its parameter does.
+        return {name: grad.contiguous() for name, grad in zip(self.learnt, found, strict=True) if grad is not None}
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        if self._side is None:
+            yield
+            return
+        self._side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._side):
+            yield
+
+    def _join(self) -> None:
+        if self._side is not None:
+            torch.cuda.current_stream(self.device).wait_stream(self._side)
+
+    # -- numbers ---------------------------------------------------------------------------------------------------------
+
+    def _sums(self, outputs: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Losses and hits of validation and test nodes, by pieces."""
+        from unspool.ops.kernels import losses_cuda
+
+        valid, test = (losses_cuda.look(outputs, self.sets[name], self.task.target) for name in ("valid", "test"))
+        return valid, test
+
+    def _rows(self, outputs: Tensor, part: str) -> tuple[Tensor, Tensor]:
+        """Outputs and targets of one set of nodes, each trial's own."""
+        ids = self.sets[part]
+        rows = outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2]))
+        return rows, self.task.target[ids] if self.goals is None else _own_rows(self.goals, ids)
+
+    def _losses(self, outputs: Tensor, part: str) -> Tensor:
+        """One loss per trial."""
+        rows, target = self._rows(outputs, part)
+        weight = None if self.weights is None else _own_rows(self.weights, self.sets[part])
+        return _losses(self.loss, rows, target, weight)
+
+    def _looks(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Validation loss, validation score and test score of every trial."""
+        loss = self._losses(outputs, "valid").double()
+        score = _scores(self.loss, *self._rows(outputs, "valid")).double()
+        if self.sets["test"].numel() == 0:
+            return loss, score, torch.full_like(loss, torch.nan)
+        return loss, score, _scores(self.loss, *self._rows(outputs, "test")).double()
+
+    def _note(self, losses: Tensor, looked: Sequence[Tensor]) -> None:
+        numbers = torch.stack([losses, *looked], dim=-1)
+        numbers = numbers.where(torch.isfinite(numbers[:, :1]), torch.nan)
+        self.ring.index_copy_(0, self.place, numbers[None])
+        self.place.add_(1)
+
+
+def _suits(outputs: Tensor) -> bool:
+    from unspool.ops.kernels import losses_cuda
+
+    return losses_cuda.suits(outputs)
+
+
+def _own_rows(held: Tensor, ids: Tensor) -> Tensor:
+    """Rows ``ids[t]`` of ``held[t]``, for every trial t."""
+    return held[torch.arange(ids.shape[0], device=ids.device)[:, None], ids]
+
+
+def _losses(loss: Loss, rows: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+    """One loss per trial, of rows of shape (trials, nodes, outputs)."""
+    if not isinstance(loss, CrossEntropy):
+        return vmap(loss.loss)(rows, target) if weight is None else vmap(loss.weighted)(rows, target, weight)
+    # Trap: cross_entropy under vmap runs in Python, and loads a package for symbolic maths first (two seconds).
+    each = functional.cross_entropy(rows.flatten(0, 1), target.flatten(), reduction="none").view(target.shape)
+    return each.mean(-1) if weight is None else (weight * each).sum(-1) / weight.sum(-1)
+
+
+def _scores(loss: Loss, rows: Tensor, target: Tensor) -> Tensor:
+    """One score per trial."""
+    if not isinstance(loss, CrossEntropy):
+        return vmap(loss.score)(rows, target)
+    return (rows.argmax(-1) == target).to(rows.dtype).mean(-1)
