@@ -36,7 +36,7 @@ def activate(x: Tensor, bias: Tensor | None = None, relu: bool = False, mask: Ma
         tensor([[2., 0.]])
     """
     if x.ndim == 2 and fused(x) and (bias is not None or relu or mask is not None):
-        return _Activate.apply(x[:, None], _one(bias), *_drop(mask), relu)[:, 0]
+        return _Activate.apply(x.unsqueeze(1), _one(bias), *_drop(mask), relu).squeeze(1)
     h = x if bias is None else x + bias
     h = torch.relu(h) if relu else h
     return h if mask is None else dropout(h, *mask)
@@ -59,7 +59,9 @@ def activated_product(
         tensor([[1.]])
     """
     if x.ndim == 2 and fused(x, weight) and max(weight.shape[-2:]) <= WIDEST:
-        return _ActivatedProduct.apply(x[:, None], _one(bias), *_drop(mask), relu, weight[None], _one(shift))[:, 0]
+        return _ActivatedProduct.apply(
+            x.unsqueeze(1), _one(bias), *_drop(mask), relu, weight[None], _one(shift)
+        ).squeeze(1)
     return dense_product(activate(x, bias, relu, mask), weight, shift)
 
 

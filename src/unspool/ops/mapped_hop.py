@@ -57,7 +57,7 @@ def mapped_hop(
     found = _MappedHop.apply(
         *a, *b, order, order_t, h[:, None], base[:, None], weight[None], *own, relu, torch.is_grad_enabled(), *parts
     )
-    return found[0][:, 0], found[1][:, 0]
+    return found[0].squeeze(1), found[1].squeeze(1)
 
 
 def _number(value: float | Tensor, like: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def riding(found: Riding, collecting: bool) -> Iterator[None]:
 def stacked_feature_product(x: SparseFeatures, weight: Tensor, mask: Mask | None) -> Tensor:
     """X̃ W on a GPU; under ``vmap`` for all trials at once, and for several masks of the same weights."""
     drop = (None, None, None) if mask is None else tuple(part[None] for part in mask)
-    return _FeatureProduct.apply(x, weight[None], *drop)[:, 0]
+    return _FeatureProduct.apply(x, weight[None], *drop).squeeze(1)
 
 
 def _formula(

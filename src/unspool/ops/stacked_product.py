@@ -47,7 +47,7 @@ def stacked_product(x: Tensor, weight: Tensor, relu: bool = False, drop: Drop | 
         product = ended(x @ weight, relu)
         return product if drop is None else dropout(product, *drop)
     parts = () if drop is None or alone else drop_parts(drop)
-    product = _Product.apply(x[:, None], weight[None], relu, *(p[None] for p in parts))[:, 0]
+    product = _Product.apply(x.unsqueeze(1), weight[None], relu, *(p[None] for p in parts)).squeeze(1)
     return dropout(product, *drop) if drop is not None and alone else product
 
 

@@ -201,12 +201,33 @@ def series() -> None:
                 compare(f"series-{kind}-{basis.value}-{nodes}-{inner}-{outer}-{depth}", run, [x, hops])
 
 
-CASES = {"features": features, "second": second_order, "activated": activated, "series": series}
+def batches() -> None:
+    """Three epochs of stacks in the order of a GPU, against the same stacks without kernels."""
+    from study.batch.stack_cases import CASES, members_of, task_of
+    from unspool.study.batch.stacked_batch import StackedBatch
+
+    class Riding(StackedBatch):
+        rides_on = frozenset({"cpu"})
+
+    for name in CASES:
+        if name.endswith("-each") or (TOLD and name not in TOLD):
+            continue
+        members = members_of(name, task_of())
+        wanted = StackedBatch(members).run_epochs(3)
+        with kernels_on_cpu():
+            found = Riding(members).run_epochs(3)
+        off = abs(found[..., :2] - wanted[..., :2]) / abs(wanted[..., :2])
+        print(f"batch-{name} 0", float(off.max()), flush=True)
+
+
+#: Models that the case of batches is about; all when there are none.
+TOLD = sys.argv[2:]
+CASES = {"batches": batches, "features": features, "second": second_order, "activated": activated, "series": series}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     from unspool.ops.kernels import activated_cuda, series_cuda
 
     activated_cuda.PRECISION = series_cuda.PRECISION = "ieee"  # the interpreter has no matrix units
-    for name in sys.argv[1:] or CASES:
+    for name in sys.argv[1:2] or CASES:
         CASES[name]()

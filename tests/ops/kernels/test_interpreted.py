@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from study.batch.stack_cases import CASES
+
 HERE = Path(__file__).parent
 
 pytestmark = [
@@ -19,10 +21,12 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("case", ["features", "second", "activated", "series"])
+@pytest.mark.parametrize(
+    "case", ["features", "second", "activated", "series", *(f"batches {name}" for name in CASES if "-" not in name)]
+)
 def test_kernels_compute_what_their_formulas_say(case):
     ran = subprocess.run(
-        [sys.executable, HERE / "interpreted.py", case], capture_output=True, text=True, check=False,
+        [sys.executable, HERE / "interpreted.py", *case.split()], capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-2000:]

@@ -6,7 +6,6 @@ from torch import nn
 
 import unspool as us
 from unspool import datasets, train
-from unspool.study.batch.kernel import fits
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch
 from unspool.study.engine.batching import open_batch, signature, sort_trials
@@ -99,16 +98,12 @@ def test_other_data_other_batches(data, loader):
     assert signature(loader.prepare(rows)) == signature(loader.prepare(rows.with_seed(3)))
 
 
-@pytest.mark.parametrize("kernels", [False, True])
-def test_an_exact_lower_level_shares_no_batch_with_steps(kernels, loader, monkeypatch):
-    monkeypatch.setattr(fits, "kernels_run", lambda task: kernels)
+def test_an_exact_lower_level_shares_no_batch_with_steps(loader):
     steps, exact = (
         loader.prepare(Trial(us.models.APPNP, config=TrainConfig(lower_level=level))) for level in LowerLevel
     )
     assert signature(steps) is not None
     assert signature(exact) is None
-    assert fits.fast_signature(exact) is None
-    assert (fits.fast_signature(steps) is not None) is kernels
 
 
 def test_trials_that_cannot_be_built_are_sorted_too(loader):

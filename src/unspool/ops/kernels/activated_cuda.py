@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survives
+from unspool.ops.kernels.tiles_cuda import add_pieces
 
 #: Products of small matrices: three passes of the matrix units, as exact as single precision.
 PRECISION = "tf32x3"
@@ -58,8 +59,9 @@ def _activate(
     x, bias, rate, key, count, out, nodes, blocks, views, WIDTH: tl.constexpr, TILE: tl.constexpr, BIAS: tl.constexpr,
     RELU: tl.constexpr, DROPS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    block = tl.program_id(1)
-    node, col = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.program_id(2) * TILE + tl.arange(0, TILE)
+    block = tl.program_id(0) % blocks  # neighbours write into the same lines of memory
+    node = (tl.program_id(0) // blocks) * ROWS + tl.arange(0, ROWS)
+    col = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
     h, place = _activated(x, bias, node, col, inside, block, blocks, (block // views).to(tl.int64), WIDTH, BIAS, RELU)
     if DROPS:
@@ -72,7 +74,7 @@ def _activate_back(
     x, bias, rate, key, count, grad, out, partial, nodes, blocks, views, each, WIDTH: tl.constexpr, TILE: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, DROPS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    piece, block = tl.program_id(0), tl.program_id(1)
+    block, piece = tl.program_id(0), tl.program_id(1)
     col = tl.program_id(2) * TILE + tl.arange(0, TILE)
     own = (block // views).to(tl.int64)
     total = tl.zeros([TILE], dtype=tl.float32)
@@ -98,9 +100,13 @@ def _product(
     ROWS: tl.constexpr,
 ):  # fmt: skip
     """drop(relu(x + b)) W + c."""
-    block = tl.program_id(1)
+    block = tl.program_id(0) % blocks
     own = (block // views).to(tl.int64)
-    node, col, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, TILE), tl.arange(0, WIDE)
+    node, col, channel = (
+        (tl.program_id(0) // blocks) * ROWS + tl.arange(0, ROWS),
+        tl.arange(0, TILE),
+        tl.arange(0, WIDE),
+    )
     inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
     h, _ = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
     if DROPS:
@@ -125,7 +131,7 @@ def _product_back(
     PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """dW = hᵀ dz, dc = Σ dz, dx = dz Wᵀ where h survived and was positive, db = Σ dx; partial sums lie as W, c, b."""
-    piece, block = tl.program_id(0), tl.program_id(1)
+    block, piece = tl.program_id(0), tl.program_id(1)
     own = (block // views).to(tl.int64)
     col, channel = tl.arange(0, TILE), tl.arange(0, WIDE)
     w = tl.load(
@@ -168,29 +174,6 @@ def _product_back(
         tl.store(mine + at_b + col, back_b, mask=col < WIDTH)
 
 
-@triton.jit(do_not_specialize=["pieces", "blocks", "views", "size"])
-def _add(partial, out, pieces, blocks, views, size, BLOCK: tl.constexpr):
-    """Partial sums of all pieces, and of blocks that share, in order."""
-    group = tl.program_id(1).to(tl.int64)
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.zeros([BLOCK], dtype=tl.float32)
-    for view in range(0, views):
-        for piece in range(0, pieces):
-            block = group * views + view
-            place = (block + (at * 0).to(tl.int64) + blocks * piece) * size + at
-            total += tl.load(partial + place, mask=at < size, other=0.0)
-    tl.store(out + group * size + at, total, mask=at < size)
-
-
-def add_pieces(partial: Tensor, groups: int) -> Tensor:
-    """Sums (pieces, blocks, size) over pieces, and over the blocks that share something: (groups, size)."""
-    pieces, blocks, size = partial.shape
-    out = partial.new_empty(groups, size)
-    if out.numel():
-        _add[(triton.cdiv(size, 256), groups)](partial, out, pieces, blocks, blocks // groups, size, BLOCK=256)
-    return out
-
-
 def _tile(width: int) -> int:
     return max(triton.next_power_of_2(width), 16)
 
@@ -213,7 +196,7 @@ def activate(
     if out.numel():
         tile = min(_tile(width), 128)
         with torch.cuda.device(x.device):
-            _activate[(triton.cdiv(nodes, FORWARD["ROWS"]), blocks, triton.cdiv(width, tile))](
+            _activate[(triton.cdiv(nodes, FORWARD["ROWS"]) * blocks, triton.cdiv(width, tile))](
                 x, x if bias is None else bias, *_drop(x, mask), out, nodes, blocks, blocks // groups,
                 WIDTH=width, TILE=tile, BIAS=bias is not None, RELU=relu, DROPS=mask is not None, **FORWARD,
             )  # fmt: skip
@@ -230,7 +213,7 @@ def activate_back(
     if out.numel():
         tile = min(_tile(width), 128)
         with torch.cuda.device(x.device):
-            _activate_back[(pieces, blocks, triton.cdiv(width, tile))](
+            _activate_back[(blocks, pieces, triton.cdiv(width, tile))](
                 x, x if bias is None else bias, *_drop(x, mask), grad, out, partial, nodes, blocks, blocks // groups,
                 _each(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, BIAS=bias is not None, RELU=relu,
                 DROPS=mask is not None, **BACKWARD,
@@ -247,7 +230,7 @@ def product(
     z = x.new_empty(nodes, blocks, out)
     if z.numel():
         with torch.cuda.device(x.device):
-            _product[(triton.cdiv(nodes, FORWARD["ROWS"]), blocks)](
+            _product[(triton.cdiv(nodes, FORWARD["ROWS"]) * blocks,)](
                 x, x if bias is None else bias, *_drop(x, mask), weight, x if shift is None else shift, z, nodes, blocks,
                 blocks // groups, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out), BIAS=bias is not None, RELU=relu,
                 DROPS=mask is not None, SHIFT=shift is not None, PRECISION=PRECISION, **FORWARD,
@@ -268,7 +251,7 @@ def product_back(
     )
     if nodes and blocks:
         with torch.cuda.device(x.device):
-            _product_back[(pieces, blocks)](
+            _product_back[(blocks, pieces)](
                 x, x if bias is None else bias, *_drop(x, mask), weight, grad, dx, partial, nodes, blocks, blocks // groups,
                 _each(nodes, BACKWARD["ROWS"]), size, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out),
                 BIAS=bias is not None, RELU=relu, DROPS=mask is not None, SHIFT=shift is not None, PRECISION=PRECISION,

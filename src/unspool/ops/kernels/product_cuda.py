@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unspool.ops.kernels.features_cuda import in_64, site_word, survives
+from unspool.ops.kernels.masks_cuda import in_64, site_word, survives
 
 #: Wider signals and matrices are left to the library of dense products.
 WIDEST = 128

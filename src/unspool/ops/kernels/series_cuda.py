@@ -12,7 +12,8 @@ import triton.language as tl
 from torch import Tensor
 
 from unspool.ops.kernels import cuda as sparse
-from unspool.ops.kernels.activated_cuda import PRECISION, add_pieces, pieces_of
+from unspool.ops.kernels.activated_cuda import PRECISION, pieces_of
+from unspool.ops.kernels.tiles_cuda import add_pieces
 from unspool.ops.operator import Csr
 
 #: The most channels that a signal here has.
@@ -26,8 +27,8 @@ def _pages(
     PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """X cₖ for all k, 64 columns at a time; pages have shape (hops, nodes, blocks, PAD)."""
-    block = tl.program_id(1)
-    node, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDE)
+    block = tl.program_id(0) % blocks  # neighbours write into the same lines of memory
+    node, channel = (tl.program_id(0) // blocks) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDE)
     there = (node < nodes)[:, None]
     place = (node.to(tl.int64)[:, None] * blocks + block) * IN + channel[None, :]
     signal = tl.load(x + place, mask=there & (channel < IN)[None, :], other=0.0)
@@ -47,8 +48,8 @@ def _gradient(
     PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """dX = Σ Uₖ cₖᵀ."""
-    block = tl.program_id(1)
-    node, channel = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDE)
+    block = tl.program_id(0) % blocks  # neighbours write into the same lines of memory
+    node, channel = (tl.program_id(0) // blocks) * ROWS + tl.arange(0, ROWS), tl.arange(0, WIDE)
     there = (node < nodes)[:, None]
     total = tl.zeros([ROWS, WIDE], dtype=tl.float32)
     for begin in range(0, hops * PAD, 64):
@@ -70,8 +71,8 @@ def _moments(
     PRECISION: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """⟨X, Uₖ⟩ for 64 columns (k, channel) of one block, over a stretch of nodes; partial has shape (pieces, blocks, hops, in, out)."""
-    piece, block = tl.program_id(1), tl.program_id(2)
-    column, channel = tl.program_id(0) * 64 + tl.arange(0, 64), tl.arange(0, WIDE)
+    block, piece = tl.program_id(0) % blocks, tl.program_id(0) // blocks
+    column, channel = tl.program_id(1) * 64 + tl.arange(0, 64), tl.arange(0, WIDE)
     hop, inner = column // PAD, column % PAD
     back = tl.zeros([64, WIDE], dtype=tl.float32)
     for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
@@ -93,7 +94,7 @@ def _numbers(
     WANTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The same for one number for each hop: dX = Σ cₖ Uₖ and ⟨X, Uₖ⟩ over a stretch of nodes."""
-    piece, block = tl.program_id(0), tl.program_id(1)
+    block, piece = tl.program_id(0), tl.program_id(1)
     channel, all_hops = tl.arange(0, PAD), tl.arange(0, HOPS)
     found = tl.zeros([HOPS], dtype=tl.float32)
     for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
@@ -130,7 +131,7 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     if pages.numel() == 0:
         return x.new_zeros(nodes, blocks, outer)
     with torch.cuda.device(x.device):
-        _pages[(triton.cdiv(nodes, TILES["ROWS"]), blocks)](
+        _pages[(triton.cdiv(nodes, TILES["ROWS"]) * blocks,)](
             x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, PAD=pad, WIDE=WIDEST, PRECISION=PRECISION, **TILES
         )  # fmt: skip
     y, lagged = pages[-1], None
@@ -167,16 +168,16 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     with torch.cuda.device(x.device):
         if numbers:
             partial = x.new_empty(pieces, blocks, count)
-            _numbers[(pieces, blocks)](
+            _numbers[(blocks, pieces)](
                 walked, x, hops, dx, partial, nodes, blocks, count, each, IN=inner, PAD=triton.next_power_of_2(inner),
                 HOPS=triton.next_power_of_2(count), WANTS=want_dx, **TILES,
             )  # fmt: skip
             return dx, add_pieces(partial, blocks).T.contiguous()
         shape = {"IN": inner, "OUT": outer, "PAD": pad, "WIDE": WIDEST, "PRECISION": PRECISION, **TILES}
         partial = x.new_empty(pieces, blocks, count * inner * outer)
-        _moments[(triton.cdiv(count * pad, 64), pieces, blocks)](
+        _moments[(pieces * blocks, triton.cdiv(count * pad, 64))](
             walked, x, partial, nodes, blocks, count, each, **shape
         )
         if want_dx:
-            _gradient[(triton.cdiv(nodes, TILES["ROWS"]), blocks)](walked, hops, dx, nodes, blocks, count, **shape)
+            _gradient[(triton.cdiv(nodes, TILES["ROWS"]) * blocks,)](walked, hops, dx, nodes, blocks, count, **shape)
     return dx, add_pieces(partial, blocks).view(blocks, count, inner, outer).transpose(0, 1).contiguous()

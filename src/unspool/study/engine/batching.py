@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import pickle
@@ -17,14 +16,13 @@ from torch import Tensor, nn
 from unspool import train
 from unspool.models import Model
 from unspool.study.batch import TrialBatch
-from unspool.study.batch.kernel.fits import fast_signature
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable, state
 from unspool.train import PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
 
-#: Trials that fill a GPU by themselves: groups of as many are not mixed with deeper ones.
+#: Trials that fill a GPU by themselves: no other batch trains beside as many.
 FULL = 128
 #: Losses that go under ``vmap``. Link draws at random, and Own may do anything.
 _STACKABLE_LOSSES = (
@@ -54,8 +52,6 @@ def signature(member: PreparedTrial) -> Hashable | None:
         False
     """
     config, task = member.trial.config, member.task
-    if (fast := fast_signature(member)) is not None:
-        return fast
     if not config.stackable:
         return None
     if type(task.loss) not in _STACKABLE_LOSSES or not _may_stack(member.model, task.target.device):
@@ -82,10 +78,6 @@ def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
         >>> type(open_batch([PreparedTrial(trial, trial.build(data.features.shape[1], 2), train.Task.of(data))])).__name__
         'SingleTrial'
     """
-    if fast_signature(members[0]) is not None:
-        from unspool.study.batch.kernel import KernelBatch
-
-        return KernelBatch(members)
     # A stack of one on the CPU gains nothing and pays for vmap: 12 ms an epoch in place of 8 (UGDGNN on Cora).
     single = len(members) == 1 and members[0].task.target.device.type == "cpu"
     return SingleTrial(members) if single or signature(members[0]) is None else StackedBatch(members)
@@ -117,49 +109,7 @@ def sort_trials(trials: Sequence[Trial], provide: Callable[[Trial], PreparedTria
         for trial in some:
             values = tuple(trial.settings[name] for name in telling)
             groups.setdefault((key, values), []).append(trial)
-    return _merged(list(groups.values()), provide)
-
-
-def _merged(groups: list[list[Trial]], provide: Callable[[Trial], PreparedTrial]) -> list[list[Trial]]:
-    """Small groups of fast batches that differ in depth only, together, the deepest first: a batch has room for its deepest.
-
-    Every trial of a batch pays for that room, so none shares it with one of less than half its depth.
-    """
-    found: list[list[Trial]] = []
-    shared: dict[Hashable, list[Trial]] = {}
-    for group in groups:
-        alike = None
-        if len(group) < FULL and "depth" in group[0].settings:
-            with contextlib.suppress(Exception):  # it is told when the trial's own turn comes
-                alike = fast_signature(provide(group[0]))
-        if alike is None:
-            found.append(group)
-        elif alike in shared:
-            shared[alike].extend(group)
-        else:
-            shared[alike] = group
-            found.append(group)
-    for group in shared.values():
-        group.sort(key=lambda trial: -trial.settings["depth"])
-    together = {id(group) for group in shared.values()}
-    return [part for group in found for part in (_near(group) if id(group) in together else [group])]
-
-
-def _near(trials: list[Trial]) -> list[list[Trial]]:
-    """Trials that are sorted by depth, cut where one is less than half as deep as the first of its part.
-
-    Example:
-        >>> import unspool as us
-        >>> some = [Trial(us.models.APPNP, {"depth": depth}) for depth in (64, 32, 20, 10, 1)]
-        >>> [[trial.settings["depth"] for trial in part] for part in _near(some)]
-        [[64, 32], [20, 10], [1]]
-    """
-    parts: list[list[Trial]] = []
-    for trial in trials:
-        if not parts or 2 * trial.settings["depth"] < parts[-1][0].settings["depth"]:
-            parts.append([])
-        parts[-1].append(trial)
-    return parts
+    return list(groups.values())
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
