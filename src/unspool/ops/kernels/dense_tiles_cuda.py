@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.features_cuda import site_word
+from unspool.ops.kernels.masks_cuda import site_word
 from unspool.ops.kernels.noise_cuda import _mix
 
 
