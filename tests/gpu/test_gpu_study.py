@@ -9,11 +9,12 @@ import torch
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
 
+from study.batch.kernel.kernel_cases import CASES, alone, kind_of, members_of, task_of
+from unspool.study.batch.kernel import KernelBatch, kernel_batch, plain
+
 from study.batch.contract import EPOCHS as CONTRACT_EPOCHS
 from study.batch.contract import AsyncBatchContract, BatchContract
-from study.batch.kernel.kernel_cases import CASES, alone, kind_of, members_of, task_of
 from unspool import datasets, models, study, train
-from unspool.study.batch.kernel import KernelBatch, kernel_batch, plain
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch
 from unspool.study.engine import engine, train_trials

@@ -135,6 +135,8 @@ class _Activate(torch.autograd.Function):
             return found[0], found[1], None, None, None, None
         from unspool.ops.kernels import activated_cuda
 
+        if not ctx.relu and drop[0] is None:  # a bias alone: its gradient is a sum, and that of x is what came
+            return grads[0], activated_cuda.sum_nodes(grads[0].contiguous(), bias.shape[0]), None, None, None, None
         dx, db = activated_cuda.activate_back(
             x.contiguous(), _flat(bias), _mask(*drop), _groups(x, bias), ctx.relu, grads[0].contiguous()
         )

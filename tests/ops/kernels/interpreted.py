@@ -17,12 +17,12 @@ import torch
 from torch.func import grad, vmap
 
 from unspool import Graph
-from unspool.ops import Basis, SparseFeatures, kernels, propagate
+from unspool.ops import Basis, SparseFeatures, kernels, propagate, stacked_features
 from unspool.ops.activated import activate, activated_product
 from unspool.ops.dropout import Mask, advance, key
 from unspool.ops.features import feature_product
 from unspool.ops.operator import HUB, hub_pieces
-from unspool.ops.stacked_features import Riding, riding
+from unspool.ops.stacked_features import Form, Riding, form_of, riding
 
 TRIALS, VIEWS = 3, 2
 
@@ -69,18 +69,19 @@ def compare(name: str, run, inputs) -> None:
         print(name, k, float((a - b).norm() / b.norm().clamp_min(1e-12)), flush=True)
 
 
-def words(nodes: int = 70, features: int = 40) -> torch.Tensor:
+def words(nodes: int = 70, features: int = 40, share: float = 0.03) -> torch.Tensor:
     x = torch.rand(nodes, features, generator=generator()) * (
-        torch.rand(nodes, features, generator=generator(1)) < 0.15
+        torch.rand(nodes, features, generator=generator(1)) < share
     )
     x[:, 0] = 1.0
     return x
 
 
 def features() -> None:
-    for width in (3, 20, 64):
-        x = words(150)
+    for width, share in ((3, 0.03), (20, 0.03), (64, 0.03), (16, 0.3)):
+        x = words(150, 40, share)
         narrow, wide = SparseFeatures.from_tensor(x), SparseFeatures.from_tensor(x.double())
+        assert form_of(narrow) is (Form.DENSE if share > 0.1 else Form.SPARSE)
         weight = torch.randn(TRIALS, x.shape[1], width, generator=generator(2))
         mask = masks()
 
@@ -228,6 +229,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     from unspool.ops.kernels import activated_cuda, series_cuda
 
+    stacked_features.PACKED = False
     activated_cuda.PRECISION = series_cuda.PRECISION = "ieee"  # the interpreter has no matrix units
     for name in sys.argv[1:2] or CASES:
         CASES[name]()

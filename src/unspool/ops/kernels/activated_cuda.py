@@ -221,6 +221,31 @@ def activate_back(
     return out, None if bias is None else add_pieces(partial, groups)
 
 
+@triton.jit(do_not_specialize=["nodes", "blocks", "each"])
+def _sum(x, partial, nodes, blocks, each, WIDTH: tl.constexpr, TILE: tl.constexpr, ROWS: tl.constexpr):
+    block, piece = tl.program_id(0), tl.program_id(1)
+    col = tl.program_id(2) * TILE + tl.arange(0, TILE)
+    total = tl.zeros([TILE], dtype=tl.float32)
+    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
+        node = begin + tl.arange(0, ROWS)
+        inside = ((node < nodes) & (node < (piece + 1) * each))[:, None] & (col < WIDTH)[None, :]
+        place = (node.to(tl.int64)[:, None] * blocks + block) * WIDTH + col[None, :]
+        total += tl.sum(tl.load(x + place, mask=inside, other=0.0), axis=0)
+    tl.store(partial + (piece.to(tl.int64) * blocks + block) * WIDTH + col, total, mask=col < WIDTH)
+
+
+def sum_nodes(x: Tensor, groups: int) -> Tensor:
+    """Sums over nodes, and over the blocks that share: (groups, channels)."""
+    nodes, blocks, width = x.shape
+    pieces, tile = pieces_of(nodes), min(_tile(width), 128)
+    partial = x.new_empty(pieces, blocks, width)
+    with torch.cuda.device(x.device):
+        _sum[(blocks, pieces, triton.cdiv(width, tile))](
+            x, partial, nodes, blocks, _each(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, **BACKWARD
+        )
+    return add_pieces(partial, groups)
+
+
 def product(
     x: Tensor, bias: Tensor | None, mask: tuple[Tensor, Tensor, Tensor] | None, relu: bool, weight: Tensor, shift: Tensor | None
 ) -> Tensor:  # fmt: skip

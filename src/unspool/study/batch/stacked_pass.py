@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn import functional
+from torch.utils.weak import WeakTensorKeyDictionary
 
+from unspool.nn import Linear, Perceptron
+from unspool.ops import SparseFeatures
 from unspool.ops.kernels import fused
 from unspool.ops.stacked_features import Riding, riding
 from unspool.train import CrossEntropy, Loss, Task
@@ -33,6 +37,7 @@ class StackedPass:
     ) -> None:  # fmt: skip
         self.skeleton, self.task, self.learnt, self.rest, self.trials = skeleton, task, learnt, rest, trials
         self.device, self.loss, self.awake = task.target.device, task.loss, awake
+        self.x = shared_features(skeleton, task)
         self.before = {name: value.detach().clone() for name, value in rest.items()}
         self.sets = {
             name: getattr(task, name).new_empty(trials, getattr(task, name).numel())
@@ -143,7 +148,7 @@ class StackedPass:
         return vmap(self._output)(self.learnt | rest)
 
     def _output(self, held: dict[str, Tensor]) -> Tensor:
-        return functional_call(self.skeleton, held, (self.task.x, self.task.graph))
+        return functional_call(self.skeleton, held, (self.x, self.task.graph))
 
     def _gradients(self, outputs: Tensor, slope: Tensor) -> dict[str, Tensor]:
         found = torch.autograd.grad(outputs, list(self.learnt.values()), slope, allow_unused=True)
@@ -197,6 +202,31 @@ class StackedPass:
         numbers = numbers.where(torch.isfinite(numbers[:, :1]), torch.nan)
         self.ring.index_copy_(0, self.place, numbers[None])
         self.place.add_(1)
+
+
+#: Dense features that became operators, as long as they live: batches of a study follow one another.
+_OPERATORS: Any = WeakTensorKeyDictionary()
+
+
+def shared_features(skeleton: nn.Module, task: Task) -> Any:
+    """The features of a task; dense ones as an operator where the first layer takes one and has kernels for it.
+
+    Under dropout a tensor would become one tensor for each trial; an operator lays masks on while it multiplies.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> task = train.Task.of(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+        >>> shared_features(us.models.MLP(task.x.shape[1], 2), task) is task.x  # on the CPU
+        True
+    """
+    x, first = task.x, getattr(skeleton, "p_pre", None)
+    if not (isinstance(x, Tensor) and x.ndim == 2 and isinstance(first, Perceptron | Linear) and fused(x)):
+        return x
+    known = _OPERATORS.get(x)
+    if known is None:
+        known = _OPERATORS[x] = SparseFeatures.from_tensor(x)
+    return known
 
 
 def _suits(outputs: Tensor) -> bool:
