@@ -9,16 +9,16 @@ from torch import Tensor
 
 import unspool as us
 from ops.op_laws import seeded
-from unspool.ops.dropout import key
+from unspool.ops.dropout import Mask, key
 from unspool.ops.mapped_hop import mapped_hop
 from unspool.ops.some_rows import propagate_rows
-from unspool.ops.stacked_product import Drop, stacked_product
+from unspool.ops.stacked_product import stacked_product
 
 Case = tuple[str, Callable[..., Tensor], list[Tensor], bool]
 
 
-def drop(like: Tensor) -> Drop:
-    return Drop(0.4, key(0, 1, 2, like.device), 3)
+def drop(like: Tensor) -> Mask:
+    return Mask.of(0.4, key(0, 1, 2, like.device), 3)
 
 
 def products(large: bool = False) -> Iterator[Case]:

@@ -8,7 +8,7 @@ from torch.func import vmap
 
 from ops.op_laws import run_interpreted, seeded
 from unspool.ops import kernels, stacked_product
-from unspool.ops.dropout import dropout, key
+from unspool.ops.dropout import Mask, dropout, key
 
 pytestmark = pytest.mark.long
 needs_triton = pytest.mark.skipif(
@@ -32,7 +32,7 @@ def test_formula_is_a_product_relu_and_dropout():
 
 
 def test_gradients_of_what_runs_on_the_cpu_are_exact():
-    thin = stacked_product.Drop(0.3, key(0, 0, 0), 2)
+    thin = Mask.of(0.3, key(0, 0, 0), 2)
     inputs = (seeded(6, 3).requires_grad_(), seeded(3, 4, seed=1).requires_grad_())
     assert torch.autograd.gradcheck(lambda x, w: stacked_product.stacked_product(x, w, True, thin), inputs)
     many = vmap(lambda x: stacked_product.stacked_product(x, inputs[1], True, thin))(seeded(2, 6, 3))

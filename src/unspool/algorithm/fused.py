@@ -15,9 +15,9 @@ from torch import Tensor
 from unspool.objective import Coefficient, Fidelity, Given, Objective, Ridge, Smoothness, channel
 from unspool.objective.form import Form, NotPolynomial, form_of
 from unspool.ops import kernels
+from unspool.ops.dropout import Mask
 from unspool.ops.hop_blend import hop_blend
 from unspool.ops.mapped_hop import fits, mapped_hop
-from unspool.ops.stacked_product import Drop
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class OneMap:
         return weight if taken else None  # type: ignore[return-value]
 
     def layer(
-        self, h: Tensor, given: Given, weight: Tensor, relu: bool = False, drop: Drop | None = None
+        self, h: Tensor, given: Given, weight: Tensor, relu: bool = False, drop: Mask | None = None
     ) -> tuple[Tensor, Tensor]:
         """The step from h with the matrix T, what follows it, and X again for the next one."""
         hop: Any = self.hop.at(given)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from unspool.ops import SparseFeatures
 from unspool.ops.dropout import Mask, check_rate, dropout, dropout_rows, key, next_call
-from unspool.ops.stacked_product import Drop
 
 
 class Dropout(nn.Module):
@@ -72,18 +71,9 @@ class Dropout(nn.Module):
         """
         return None if self.idle else Mask(self.rate, self.key, next_call(self.count))
 
-    def next_call(self) -> Drop | None:
-        """What the next call would do, for an op that does it in the place of this module; the call is counted.
-
-        Example:
-            >>> Dropout(0.5).next_call().rate, Dropout(0.5).eval().next_call()
-            (tensor(0.5000), None)
-        """
-        return None if self.idle else Drop(self.rate, self.key, next_call(self.count))
-
     def at_rows(self, x: Tensor, rows: Tensor) -> Tensor:
         """What the module leaves of some rows of a signal, which are given with their numbers; the call is counted."""
-        drop = self.next_call()
+        drop = self.draw()
         return x if drop is None else dropout_rows(x, rows, *drop)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Dropout:

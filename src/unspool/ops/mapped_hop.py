@@ -10,9 +10,10 @@ from torch import Tensor
 from unspool.ops import kernels
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_own, fold_shared, fold_signal, unfold_signal
+from unspool.ops.dropout import Mask
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.spmm import refuse_stacked_graph, spmm
-from unspool.ops.stacked_product import WIDEST, Drop, contiguous, drop_parts, stacked_product
+from unspool.ops.stacked_product import WIDEST, contiguous, drop_parts, stacked_product
 from unspool.ops.stacked_product import formula as product_formula
 
 #: A row of more entries would hold up the tile that it stands in.
@@ -23,7 +24,7 @@ _GRAPH = 10
 
 def mapped_hop(
     graph: HasOperator, h: Tensor, base: Tensor, weight: Tensor, hop: float | Tensor, give: float | Tensor, relu: bool = False,
-    drop: Drop | None = None,
+    drop: Mask | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     r"""``dropout(relu((hop · A h + give · base) @ weight))``, and the base again, for the next layer to take.
 

@@ -39,7 +39,7 @@ def propagate_rows(graph: HasOperator, x: Tensor, hops: Tensor, rows: Tensor) ->
     fits = kernels.fused(x, hops, operator.forward.val) and hops.ndim == 3 and x.ndim == 2
     if not fits or max(hops.shape[1:]) > WIDEST or torch.is_autocast_enabled(x.device.type):
         return propagate(graph, x, hops).index_select(-2, rows)
-    return _Rows.apply(*operator.forward, *operator.transpose, x[:, None], hops[None], rows[None])[0][:, 0]
+    return _Rows.apply(*operator.forward, *operator.transpose, x.unsqueeze(1), hops[None], rows[None])[0].squeeze(1)
 
 
 def formula(operator: Operator, x: Tensor, hops: Tensor, rows: Tensor) -> Tensor:

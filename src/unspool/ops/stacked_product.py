@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,21 +10,13 @@ from torch import Tensor
 from unspool.ops import kernels
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_own, fold_shared, fold_signal, unfold_signal
-from unspool.ops.dropout import check_rate, dropout
+from unspool.ops.dropout import Mask, check_rate, dropout
 
 #: Wider signals and matrices are left to the library of dense products.
 WIDEST = 128
 
 
-class Drop(NamedTuple):
-    """Dropout as :func:`unspool.ops.dropout.dropout` takes it: a rate, a key and the number of the call."""
-
-    rate: float | Tensor
-    key: Tensor
-    call: int | Tensor = 0
-
-
-def stacked_product(x: Tensor, weight: Tensor, relu: bool = False, drop: Drop | None = None) -> Tensor:
+def stacked_product(x: Tensor, weight: Tensor, relu: bool = False, drop: Mask | None = None) -> Tensor:
     """``dropout(relu(x @ weight))``; under ``vmap`` on a GPU one kernel for all trials, and one on the way back.
 
     The sums over nodes on the way back are taken in the same order for any number of trials.
@@ -56,10 +48,10 @@ def ended(h: Tensor, relu: bool) -> Tensor:
     return torch.relu(h) if relu else h
 
 
-def drop_parts(drop: Drop) -> tuple[Tensor, Tensor, Tensor]:
+def drop_parts(drop: Mask) -> tuple[Tensor, Tensor, Tensor]:
     """Rate, key and count as tensors in the dtypes of the kernels."""
     rate = check_rate(drop.rate, drop.key)
-    return rate, drop.key, torch.as_tensor(drop.call, dtype=torch.int64, device=drop.key.device)
+    return rate, drop.key, torch.as_tensor(drop.count, dtype=torch.int64, device=drop.key.device)
 
 
 def formula(x: Tensor, weight: Tensor, relu: bool, *drop: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unspool.algorithm import Problem, ProximalGradient
 from unspool.algorithm.algorithm import Algorithm
 from unspool.objective import NonNegative
-from unspool.ops.stacked_product import Drop
+from unspool.ops.dropout import Mask
 
 
 def run_layers(
@@ -61,7 +61,7 @@ def whole_layer(
     weight = step.one.weight(state[0], problem.given)
     if weight is None:
         return None
-    drop: Drop | None = None if between is None else between.next_call()  # type: ignore[operator]
+    drop: Mask | None = None if between is None else between.draw()  # type: ignore[operator]
     h, x = step.one.layer(state[0], problem.given, weight, True, drop)
     return (h,), x
 
@@ -71,4 +71,4 @@ def _known(between: nn.Module | None) -> bool:
     if between is None:
         return True
     watched = between._forward_hooks or between._forward_pre_hooks  # pyright: ignore[reportPrivateUsage]
-    return "next_call" in vars(type(between)) and not watched
+    return "draw" in vars(type(between)) and not watched

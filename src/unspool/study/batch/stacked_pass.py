@@ -12,11 +12,13 @@ from torch.func import functional_call, vmap
 from torch.nn import functional
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from unspool.models import Model
 from unspool.nn import Linear, Perceptron
 from unspool.ops import SparseFeatures
 from unspool.ops.kernels import fused
 from unspool.ops.stacked_features import Riding, riding
 from unspool.train import CrossEntropy, Loss, Task
+from unspool.unrolling import HopNetwork
 
 
 class StackedPass:
@@ -38,6 +40,7 @@ class StackedPass:
         self.skeleton, self.task, self.learnt, self.rest, self.trials = skeleton, task, learnt, rest, trials
         self.device, self.loss, self.awake = task.target.device, task.loss, awake
         self.x = shared_features(skeleton, task)
+        self.by_rows = awake and decodes_rows(skeleton, task)
         self.before = {name: value.detach().clone() for name, value in rest.items()}
         self.sets = {
             name: getattr(task, name).new_empty(trials, getattr(task, name).numel())
@@ -115,8 +118,14 @@ class StackedPass:
         ride = Riding()
         self.skeleton.train()
         with riding(ride, collecting=self.awake):
-            outputs = self._outputs(self.rest)
-        fast = type(self.loss) is CrossEntropy and self.weights is None and fused(outputs) and _suits(outputs)
+            outputs = self._outputs(self.rest, self.sets["train"] if self.by_rows else None)
+        fast = (
+            not self.by_rows
+            and type(self.loss) is CrossEntropy
+            and self.weights is None
+            and fused(outputs)
+            and _suits(outputs)
+        )
         with self._aside(), torch.no_grad():
             seen = outputs.detach()
             if self.awake:
@@ -135,7 +144,7 @@ class StackedPass:
             losses_cuda.note(found, *looked, self.now, self.ring, self.place, counts)
             self.place.add_(1)
             return grads
-        losses = self._losses(outputs, "train")
+        losses = self._row_losses(outputs, "train") if self.by_rows else self._losses(outputs, "train")
         grads = self._gradients(losses, torch.ones_like(losses))
         self._join()
         with torch.no_grad():
@@ -143,12 +152,15 @@ class StackedPass:
             self.now.copy_(losses.detach())
         return grads
 
-    def _outputs(self, rest: dict[str, Tensor]) -> Tensor:
-        """What every trial says about every node, shape (trials, nodes, outputs)."""
-        return vmap(self._output)(self.learnt | rest)
+    def _outputs(self, rest: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
+        """What every trial says about every node, or about some rows of its own: (trials, nodes, outputs)."""
+        if rows is None:
+            return vmap(self._output)(self.learnt | rest)
+        return vmap(self._output)(self.learnt | rest, rows)
 
-    def _output(self, held: dict[str, Tensor]) -> Tensor:
-        return functional_call(self.skeleton, held, (self.x, self.task.graph))
+    def _output(self, held: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
+        given = {} if rows is None else {"rows": rows}
+        return functional_call(self.skeleton, held, (self.x, self.task.graph), given)
 
     def _gradients(self, outputs: Tensor, slope: Tensor) -> dict[str, Tensor]:
         found = torch.autograd.grad(outputs, list(self.learnt.values()), slope, allow_unused=True)
@@ -180,14 +192,21 @@ class StackedPass:
     def _rows(self, outputs: Tensor, part: str) -> tuple[Tensor, Tensor]:
         """Outputs and targets of one set of nodes, each trial's own."""
         ids = self.sets[part]
-        rows = outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2]))
-        return rows, self.task.target[ids] if self.goals is None else _own_rows(self.goals, ids)
+        return outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2])), self._targets(part)
 
     def _losses(self, outputs: Tensor, part: str) -> Tensor:
         """One loss per trial."""
-        rows, target = self._rows(outputs, part)
+        ids = self.sets[part]
+        return self._row_losses(outputs.gather(1, ids[..., None].expand(-1, -1, outputs.shape[2])), part)
+
+    def _row_losses(self, rows: Tensor, part: str) -> Tensor:
+        """The same of the outputs of these nodes alone."""
         weight = None if self.weights is None else _own_rows(self.weights, self.sets[part])
-        return _losses(self.loss, rows, target, weight)
+        return _losses(self.loss, rows, self._targets(part), weight)
+
+    def _targets(self, part: str) -> Tensor:
+        ids = self.sets[part]
+        return self.task.target[ids] if self.goals is None else _own_rows(self.goals, ids)
 
     def _looks(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Validation loss, validation score and test score of every trial."""
@@ -204,6 +223,25 @@ class StackedPass:
         self.place.add_(1)
 
 
+def decodes_rows(skeleton: nn.Module, task: Task) -> bool:
+    """Whether a training pass asks for the training nodes alone: where matrices on wide channels would meet every node in vain.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets, train
+        >>> task = train.Task.of(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+        >>> decodes_rows(us.models.JKNet(task.x.shape[1], 2), task)  # on the CPU
+        False
+    """
+    net = getattr(skeleton, "propagation", None)
+    if not (isinstance(skeleton, Model) and isinstance(net, HopNetwork) and net.coefficients.ndim == 3):
+        return False
+    values = task.x.values if isinstance(task.x, SparseFeatures) else task.x
+    return fused(values) and net.coefficients.shape[-1] > NARROW
+
+
+#: Channels up to which matrices at every node cost no more than the hops themselves.
+NARROW = 16
 #: Dense features that became operators, as long as they live: batches of a study follow one another.
 _OPERATORS: Any = WeakTensorKeyDictionary()
 
