@@ -81,7 +81,10 @@ CASES = {
     "TrustGNN-norm": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.NORM, "threshold": 0.3}),
     "TrustGNN-log": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.LOG, "threshold": 0.5}),
     "StableGNN": (models.StableGNN, _SMALL),
-    "StableGNN-decoder": (models.StableGNN, {**_SMALL, "head_layers": 3, "skip": True, "batch_norm": True, "bias": True}),
+    "StableGNN-decoder": (
+        models.StableGNN,
+        {**_SMALL, "head_layers": 3, "skip": True, "batch_norm": True, "bias": True},
+    ),
     "StableGNN-ppr": (models.StableGNN, {**_SMALL, "steps": models.Steps.PPR, "teleport": 0.3}),
     "StableGNN-learnt": (models.StableGNN, {**_SMALL, "steps": models.Steps.LEARNT, "head_layers": 2}),
     "StableGNN-proximal": (models.StableGNN, {**_SMALL, "steps": models.Steps.PROXIMAL}),
