@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survives
+from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survive_in_row
 from unspool.ops.kernels.tiles_cuda import add_pieces
 
 #: Products of small matrices: three passes of the matrix units, as exact as single precision.
@@ -33,25 +33,37 @@ def pieces_of(nodes: int) -> int:
 
 
 @triton.jit
-def _activated(
-    x, bias, node, col, inside, block, blocks, own, WIDTH: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr
-):
-    """relu(x + b) for some nodes of one block."""
-    place = (node.to(tl.int64)[:, None] * blocks + block) * WIDTH + col[None, :]
-    h = tl.load(x + place, mask=inside, other=0.0)
+def _bias(bias, own, col, WIDTH: tl.constexpr, BIAS: tl.constexpr):
+    """The bias of a block, or zeros."""
+    b = tl.zeros(col.shape, dtype=tl.float32)
     if BIAS:
-        h += tl.load(bias + own * WIDTH + col, mask=col < WIDTH, other=0.0)[None, :]
-    if RELU:
-        h = tl.maximum(h, 0.0)
-    return h, place
+        b = tl.load(bias + own * WIDTH + col, mask=col < WIDTH, other=0.0)
+    return b
 
 
 @triton.jit
-def _factor(node, col, rate, key, count, block):
-    """1 / (1 − rate) where an element survives, and 0 where it does not."""
-    threshold, scale = rate_limits(tl.load(rate + block))
-    word = site_word(tl.load(key + block), tl.load(count + block))
-    return tl.where(survives(node[:, None], col[None, :], word, threshold), scale, 0.0)
+def _drops(rate, key, count, block, DROPS: tl.constexpr):
+    """The hash state of a block's mask, what survives, and the factor of survivors; computed once, since it takes double precision."""
+    word, threshold, scale = tl.full([], 0, tl.uint32), tl.full([], 0, tl.int32), tl.full([], 1.0, tl.float32)
+    if DROPS:
+        threshold, scale = rate_limits(tl.load(rate + block))
+        word = site_word(tl.load(key + block), tl.load(count + block))
+    return word, threshold, scale
+
+
+@triton.jit
+def _place(node, col, block, blocks, WIDTH: tl.constexpr):
+    """Where some nodes of one block lie."""
+    return (node.to(tl.int64)[:, None] * blocks + block) * WIDTH + col[None, :]
+
+
+@triton.jit
+def _activated(x, place, inside, b, RELU: tl.constexpr):
+    """relu(x + b) for some nodes of one block."""
+    h = tl.load(x + place, mask=inside, other=0.0) + b[None, :]
+    if RELU:
+        h = tl.maximum(h, 0.0)
+    return h
 
 
 @triton.jit(do_not_specialize=["nodes", "blocks", "views"])
@@ -63,9 +75,11 @@ def _activate(
     node = (tl.program_id(0) // blocks) * ROWS + tl.arange(0, ROWS)
     col = tl.program_id(1) * TILE + tl.arange(0, TILE)
     inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
-    h, place = _activated(x, bias, node, col, inside, block, blocks, (block // views).to(tl.int64), WIDTH, BIAS, RELU)
+    place = _place(node, col, block, blocks, WIDTH)
+    h = _activated(x, place, inside, _bias(bias, (block // views).to(tl.int64), col, WIDTH, BIAS), RELU)
     if DROPS:
-        h *= _factor(node, col, rate, key, count, block)
+        word, threshold, scale = _drops(rate, key, count, block, DROPS)
+        h = tl.where(survive_in_row(node, tl.program_id(1) * TILE, word, threshold, ROWS, TILE), h * scale, 0.0)
     tl.store(out + place, h, mask=inside)
 
 
@@ -76,15 +90,17 @@ def _activate_back(
 ):  # fmt: skip
     block, piece = tl.program_id(0), tl.program_id(1)
     col = tl.program_id(2) * TILE + tl.arange(0, TILE)
-    own = (block // views).to(tl.int64)
+    b = _bias(bias, (block // views).to(tl.int64), col, WIDTH, BIAS)
+    word, threshold, scale = _drops(rate, key, count, block, DROPS)
     total = tl.zeros([TILE], dtype=tl.float32)
     for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
         node = begin + tl.arange(0, ROWS)
         inside = ((node < nodes) & (node < (piece + 1) * each))[:, None] & (col < WIDTH)[None, :]
-        h, place = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
+        place = _place(node, col, block, blocks, WIDTH)
+        h = _activated(x, place, inside, b, RELU)
         g = tl.load(grad + place, mask=inside, other=0.0)
         if DROPS:
-            g *= _factor(node, col, rate, key, count, block)
+            g = tl.where(survive_in_row(node, tl.program_id(2) * TILE, word, threshold, ROWS, TILE), g * scale, 0.0)
         if RELU:
             g = tl.where(h > 0, g, 0.0)
         tl.store(out + place, g, mask=inside)
@@ -108,9 +124,10 @@ def _product(
         tl.arange(0, WIDE),
     )
     inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
-    h, _ = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
+    h = _activated(x, _place(node, col, block, blocks, WIDTH), inside, _bias(bias, own, col, WIDTH, BIAS), RELU)
     if DROPS:
-        h *= _factor(node, col, rate, key, count, block)
+        word, threshold, scale = _drops(rate, key, count, block, DROPS)
+        h = tl.where(survive_in_row(node, 0, word, threshold, ROWS, TILE), h * scale, 0.0)
     w = tl.load(
         weight + (own * WIDTH + col[:, None]) * OUT + channel[None, :],
         mask=(col < WIDTH)[:, None] & (channel < OUT)[None, :],
@@ -139,6 +156,8 @@ def _product_back(
         mask=(col < WIDTH)[None, :] & (channel < OUT)[:, None],
         other=0.0,
     )  # (out, in)
+    b = _bias(bias, own, col, WIDTH, BIAS)
+    word, threshold, scale = _drops(rate, key, count, block, DROPS)
     back_w = tl.zeros([TILE, WIDE], dtype=tl.float32)
     back_b = tl.zeros([TILE], dtype=tl.float32)
     back_c = tl.zeros([WIDE], dtype=tl.float32)
@@ -146,17 +165,17 @@ def _product_back(
         node = begin + tl.arange(0, ROWS)
         there = (node < nodes) & (node < (piece + 1) * each)
         inside = there[:, None] & (col < WIDTH)[None, :]
-        h, place = _activated(x, bias, node, col, inside, block, blocks, own, WIDTH, BIAS, RELU)
-        h = tl.where(inside, h, 0.0)
+        place = _place(node, col, block, blocks, WIDTH)
+        h = tl.where(inside, _activated(x, place, inside, b, RELU), 0.0)
         at = (node.to(tl.int64)[:, None] * blocks + block) * OUT + channel[None, :]
         dz = tl.load(grad + at, mask=there[:, None] & (channel < OUT)[None, :], other=0.0)
         dh = tl.dot(dz, w, input_precision=PRECISION)
         if RELU:
             dh = tl.where(h > 0, dh, 0.0)
         if DROPS:
-            factor = _factor(node, col, rate, key, count, block)
-            h *= factor
-            dh *= factor
+            kept = survive_in_row(node, 0, word, threshold, ROWS, TILE)
+            h = tl.where(kept, h * scale, 0.0)
+            dh = tl.where(kept, dh * scale, 0.0)
         back_w += tl.dot(tl.trans(h), dz, input_precision=PRECISION)
         tl.store(out + place, dh, mask=inside)
         if BIAS:

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from unspool.ops.operator import HUB, Csr
 
+#: Neighbours of a wide row that are in flight at once.
+WIDE_NEIGHBOURS = 2
+
 
 @triton.jit
 def _ending(
@@ -77,8 +80,10 @@ def _rows(
     LAG: tl.constexpr,
     FACTOR: tl.constexpr,
     EACH: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """The first ``pieces`` programs sum pieces of hubs (they take longest), the others one short row each."""
+    width = width * UNIT
     program = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     mask = cols < width
@@ -125,8 +130,10 @@ def _hubs(
     LAG: tl.constexpr,
     FACTOR: tl.constexpr,
     EACH: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """The program of a hub's first piece adds all its pieces, in an order that never changes."""
+    width = width * UNIT
     piece = tl.program_id(0)
     cols = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     mask = cols < width
@@ -210,24 +217,27 @@ def _launch(
     # neighbours in flight, wide ones fill the warp by themselves.
     columns = min(max(triton.next_power_of_2(width), 16), 256)
     if neighbours is None:
-        neighbours = 8 if columns <= 64 else 2
+        neighbours = 8 if columns <= 64 else WIDE_NEIGHBOURS
     blocks = triton.cdiv(width, columns)
     wide = y.dtype == torch.float64
     ends = [out if end is None else end for end in (base, weight, other, other_weight, lagged, factor)]
     flags = {
         "BASE": base is not None, "WEIGHT": weight is not None, "OTHER": other is not None, "LAG": lagged is not None,
         "FACTOR": factor is not None, "EACH": each,
+        # Trap: Triton reads four numbers at a time only where it knows that rows begin at multiples of four.
+        "UNIT": 4 if width % 4 == 0 else 1,
     }  # fmt: skip
+    known = width // int(flags["UNIT"])
     tile = {"COLUMNS": columns, "ACC": tl.float64 if wide else tl.float32, "num_warps": 1}
     pieces = csr.hubs.shape[0]
     with torch.cuda.device(y.device):
         partial = torch.empty(pieces, width, device=y.device, dtype=torch.float64 if wide else torch.float32)
         _rows[(pieces + rows, blocks)](
-            csr.crow, csr.col, csr.val, csr.hubs, pieces, partial, y, out, *ends, width, scale,
+            csr.crow, csr.col, csr.val, csr.hubs, pieces, partial, y, out, *ends, known, scale,
             LONGEST=HUB, NEIGHBOURS=neighbours, **flags, **tile,
         )  # fmt: skip
         if pieces:
-            _hubs[(pieces, blocks)](csr.hubs, pieces, partial, out, *ends, width, scale, TOGETHER=16, **flags, **tile)
+            _hubs[(pieces, blocks)](csr.hubs, pieces, partial, out, *ends, known, scale, TOGETHER=16, **flags, **tile)
 
 
 @triton.jit

@@ -36,3 +36,13 @@ def survives(row, col, word, threshold):
     half = ((bits >> ((col & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
     half = tl.where(half >= 32768, half - 65536, half)
     return half >= threshold
+
+
+@triton.jit
+def survive_in_row(row, first, word, threshold, ROWS: tl.constexpr, TILE: tl.constexpr):
+    """Whether the elements of TILE columns from an even one on survive, for some rows: one hash for two neighbours."""
+    pair = (first + 2 * tl.arange(0, TILE // 2)) >> 1
+    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ word)[:, None] + pair.to(tl.uint32)[None, :] * 0x9E3779B9)
+    low, high = (bits & 0xFFFF).to(tl.int32), (bits >> 16).to(tl.int32)
+    half = tl.interleave(low, high)
+    return tl.where(half >= 32768, half - 65536, half) >= threshold

@@ -1,7 +1,8 @@
 """Polynomials of the graph on narrow signals of many trials, on an NVIDIA GPU: all hops between two passes over the channels.
 
 X cₖ for all k is one kernel, the hops are Horner's rule or Clenshaw's; the way back keeps Uₖ = pₖ(Mᵀ) G of all k and meets X and the
-coefficients once. Channels of pages are padded to a multiple of four, so that rows are read four numbers at a time.
+coefficients once. Up to eight channels are multiplied number by number, in tiles whose columns are channels of many trials; wider
+ones go through the matrix units, trial by trial.
 """
 
 from __future__ import annotations
@@ -20,6 +21,52 @@ from unspool.ops.operator import Csr
 WIDEST = 16
 #: Measured on an H200: two warps take 10.9 µs a trial of UGDGNN on Cora, four 11.5.
 TILES = {"ROWS": 32, "num_warps": 2}
+#: The most channels that are multiplied number by number, and the tile in which they are.
+FEW = 8
+FLAT = {"ROWS": 16, "COLUMNS": 128, "num_warps": 4}
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
+def _flat_pages(
+    x, coefficients, pages, nodes, blocks, hops, IN: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """X cₖ for all k on few channels: columns are the outputs of one block after another, as they lie in memory."""
+    width = blocks * OUT
+    across = tl.cdiv(width, COLUMNS)
+    column = (tl.program_id(0) % across) * COLUMNS + tl.arange(0, COLUMNS)
+    node = ((tl.program_id(0) // across) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    inside = (node < nodes)[:, None] & (column < width)[None, :]
+    block, out = column // OUT, column % OUT
+    source = (node[:, None] * blocks + block[None, :]) * IN
+    for k in range(0, hops):
+        own = ((block * 0 + k).to(tl.int64) * blocks + block) * (IN * OUT) + out
+        total = tl.zeros([ROWS, COLUMNS], dtype=tl.float32)
+        for i in tl.static_range(IN):
+            c = tl.load(coefficients + own + i * OUT, mask=column < width, other=0.0)
+            total += tl.load(x + source + i, mask=inside, other=0.0) * c[None, :]
+        target = ((node * 0 + k) * nodes + node) * width
+        tl.store(pages + target[:, None] + column[None, :], total, mask=inside)
+
+
+@triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
+def _flat_gradient(
+    sweep, coefficients, out, nodes, blocks, hops, IN: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """dX = Σ Uₖ cₖᵀ on few channels."""
+    width = blocks * IN
+    across = tl.cdiv(width, COLUMNS)
+    column = (tl.program_id(0) % across) * COLUMNS + tl.arange(0, COLUMNS)
+    node = ((tl.program_id(0) // across) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+    inside = (node < nodes)[:, None] & (column < width)[None, :]
+    block, channel = column // IN, column % IN
+    total = tl.zeros([ROWS, COLUMNS], dtype=tl.float32)
+    for k in range(0, hops):
+        source = (((node * 0 + k) * nodes + node)[:, None] * blocks + block[None, :]) * OUT
+        own = (((block * 0 + k).to(tl.int64) * blocks + block) * IN + channel) * OUT
+        for o in tl.static_range(OUT):
+            c = tl.load(coefficients + own + o, mask=column < width, other=0.0)
+            total += tl.load(sweep + source + o, mask=inside, other=0.0) * c[None, :]
+    tl.store(out + node[:, None] * width + column[None, :], total, mask=inside)
 
 
 @triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
@@ -123,18 +170,26 @@ def suits(x: Tensor, hops: Tensor) -> bool:
     return hops.ndim == 4 and max(hops.shape[2:]) <= WIDEST
 
 
+def _flat(nodes: int, width: int) -> tuple[int]:
+    return (triton.cdiv(nodes, FLAT["ROWS"]) * triton.cdiv(width, FLAT["COLUMNS"]),)
+
+
 def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ for X (nodes, blocks, in) and matrices (hops, blocks, in, out)."""
     nodes, blocks, inner = x.shape
     count, _, _, outer = hops.shape
-    pad = -(-outer // 4) * 4
-    pages = x.new_empty(count, nodes, blocks, pad)
-    if pages.numel() == 0:
+    pages = x.new_empty(count, nodes, blocks, outer)
+    if pages.numel() == 0 or inner == 0:
         return x.new_zeros(nodes, blocks, outer)
     with torch.cuda.device(x.device):
-        _pages[(triton.cdiv(nodes, TILES["ROWS"]) * blocks,)](
-            x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, PAD=pad, WIDE=WIDEST, PRECISION=PRECISION, **TILES
-        )  # fmt: skip
+        if inner <= FEW:
+            _flat_pages[_flat(nodes, blocks * outer)](
+                x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, **FLAT
+            )
+        else:
+            _pages[(triton.cdiv(nodes, TILES["ROWS"]) * blocks,)](
+                x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, PAD=outer, WIDE=WIDEST, PRECISION=PRECISION, **TILES
+            )  # fmt: skip
     y, lagged = pages[-1], None
     for k in reversed(range(count - 1)):
         # Into the page itself: a row reads its own entries of it before it is written.
@@ -143,7 +198,7 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
         scale = 2.0 if chebyshev and k > 0 else 1.0
         sparse.step(csr, y.view(nodes, -1), out.view(nodes, -1), scale, pages[k].view(nodes, -1), None, late)
         y, lagged = out, y if chebyshev else None
-    return y[..., :outer]
+    return y
 
 
 def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:
@@ -152,14 +207,11 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
     count, x = hops.shape[0], x.contiguous()
     numbers = hops.ndim == 2
     outer = g.shape[2]
-    pad = outer if numbers else -(-outer // 4) * 4
-    walked = x.new_empty(count, nodes, blocks, pad)
+    walked = x.new_empty(count, nodes, blocks, outer)
     dx = torch.empty_like(x) if want_dx else x.new_empty(0)
     if walked.numel() == 0 or x.numel() == 0:
         return dx, torch.zeros_like(hops)
-    if pad != outer:
-        walked[0, ..., outer:].zero_()
-    walked[0, ..., :outer].copy_(g)
+    walked[0].copy_(g)
     for k in range(1, count):
         late = walked[k - 2].view(nodes, -1) if chebyshev and k > 1 else None
         scale = 2.0 if chebyshev and k > 1 else 1.0
@@ -174,11 +226,15 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
                 HOPS=triton.next_power_of_2(count), WANTS=want_dx, **TILES,
             )  # fmt: skip
             return dx, add_pieces(partial, blocks).T.contiguous()
-        shape = {"IN": inner, "OUT": outer, "PAD": pad, "WIDE": WIDEST, "PRECISION": PRECISION, **TILES}
+        shape = {"IN": inner, "OUT": outer, "PAD": outer, "WIDE": WIDEST, "PRECISION": PRECISION, **TILES}
         partial = x.new_empty(pieces, blocks, count * inner * outer)
-        _moments[(pieces * blocks, triton.cdiv(count * pad, 64))](
+        _moments[(pieces * blocks, triton.cdiv(count * outer, 64))](
             walked, x, partial, nodes, blocks, count, each, **shape
         )
-        if want_dx:
+        if want_dx and outer <= FEW:
+            _flat_gradient[_flat(nodes, blocks * inner)](
+                walked, hops, dx, nodes, blocks, count, IN=inner, OUT=outer, **FLAT
+            )
+        elif want_dx:
             _gradient[(triton.cdiv(nodes, TILES["ROWS"]) * blocks,)](walked, hops, dx, nodes, blocks, count, **shape)
     return dx, add_pieces(partial, blocks).view(blocks, count, inner, outer).transpose(0, 1).contiguous()

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from unspool.ops.kernels import product_cuda
-from unspool.ops.kernels.features_cuda import in_64
+from unspool.ops.kernels.masks_cuda import in_64
 
 #: Rows of a tile.
 ROWS = 32
