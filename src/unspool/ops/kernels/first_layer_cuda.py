@@ -151,7 +151,7 @@ def _words(x: Sliced, rate: Tensor, key: Tensor, count: Tensor) -> Tensor:
 
 
 def _tile(width: int) -> int:
-    return min(max(triton.next_power_of_2(width), 16), 128)
+    return min(max(triton.next_power_of_2(width), 8), 128)
 
 
 def forward(
