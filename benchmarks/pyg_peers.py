@@ -193,7 +193,25 @@ class UGDGNNPeer(Peer):
         return total
 
 
+class OwnPeer(Peer):
+    """The steps of derived.Own: half a gradient of Σ 2 (√(1 + d²) − 1) for d = H − X, with a weight, and half of one of ‖B H‖²."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.depth, self.pull = model.settings["depth"], model.settings["pull"]
+        self.hop = LGConv(normalize=False)
+
+    def forward(self, x, raw, edges, weights):
+        h = start = self.encode(x)
+        for _ in range(self.depth):
+            d = h - start
+            rough = h - self.hop(h, edges, weights)
+            h = h - self.pull * d / (1 + d.square()).sqrt() - (1 - self.pull) * rough
+        return h
+
+
 PEERS = {
     "SGC": SGCPeer, "SGC, not cached": SGCUncachedPeer, "PPNP": PPNPPeer, "APPNP": APPNPPeer, "JKNet": JKNetPeer, "GPRGNN": GPRGNNPeer,
     "GCN": GCNPeer, "GCNII": GCNIIPeer, "AirGNN": AirGNNPeer, "DAGNN": DAGNNPeer, "UGDGNN": UGDGNNPeer,
+    "derived:GPRGNN": GPRGNNPeer, "derived:Own": OwnPeer,
 }  # fmt: skip
