@@ -16,6 +16,7 @@ to start: ``--beside`` studies, each with a file of its own, are killed at the s
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import random
 import sys
@@ -52,6 +53,7 @@ class Job:
     trials: int
     epochs: int
     most: int
+    beside: int
 
     def space(self) -> study.Space:
         seeds = range(-(-self.trials // 12))
@@ -63,7 +65,8 @@ class Job:
         study.run(self.space(), self.dataset, store=path, device=self.device, most=self.most)
 
     def start(self, path: Path) -> Any:
-        kind = "spawn" if self.device.startswith("cuda") else "fork"
+        # Trap: CUDA does not survive a fork, and a fork from a thread inherits the locks of the others.
+        kind = "spawn" if self.beside > 1 or self.device.startswith("cuda") else "fork"
         process = multiprocessing.get_context(kind).Process(target=self, args=(path,))
         process.start()
         return process
@@ -169,8 +172,8 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    job = Job(given.dataset, given.device, given.trials, given.epochs, given.most)
     beside = min(given.beside or (8 if given.device.startswith("cuda") else 1), given.times)
+    job = Job(given.dataset, given.device, given.trials, given.epochs, given.most, beside)
     split = datasets.load(given.dataset).split
     with tempfile.TemporaryDirectory() as folder:
         alone = finished(job, Path(folder) / "whole.db")
@@ -180,13 +183,14 @@ def main() -> None:
             f"{alone[0]:.1f} s until the first was done, then {alone[1]:.1f} s"
         )
         shares = [given.times // beside + (k < given.times % beside) for k in range(beside)]
-        with ThreadPoolExecutor(beside) as crew:
-            tasks = [
-                crew.submit(one_after_another, job, Path(folder), k, share, given.seed + k, alone)
-                for k, share in enumerate(shares)
-            ]
+        given_each = [(job, Path(folder), k, share, given.seed + k, alone) for k, share in enumerate(shares)]
+        if beside == 1:
+            found = [one_after_another(*given_each[0])]
+        else:
+            with ThreadPoolExecutor(beside) as crew:
+                found = list(crew.map(lambda each: one_after_another(*each), given_each))
         lines, well, kills = list[str](), True, [0, 0]
-        for path, what, seconds in (one for task in tasks for one in task.result()):
+        for path, what, seconds in itertools.chain.from_iterable(found):
             line, same = compare(path, whole, min(len(split.valid), len(split.test)))
             lines.append(
                 f"{len(lines) + 1:5}  {what.kills:5}  {what.amid:4}  {what.lost:4}  {seconds:9.1f}  {line}  {'yes' if same else 'NO'}"
