@@ -143,17 +143,18 @@ def _hubs(
         ending = _ending(
             base, weight, other, other_weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, OTHER, LAG, EACH
         )
-        total = tl.zeros([TOGETHER, COLUMNS], dtype=ACC)
+        # Trap: the order in which tl.sum adds depends on how a tile is laid out, and so on the width of the signal.
+        whole = tl.zeros([COLUMNS], dtype=ACC)
         first = piece
         more = 1
         while more > 0:
-            these = first + tl.arange(0, TOGETHER)
-            mine = (these < pieces) & (tl.load(hubs + tl.minimum(these, pieces - 1) * 3) == row)
-            place = these[:, None].to(tl.int64) * width + cols[None, :]
-            total += tl.load(partial + place, mask=mine[:, None] & mask[None, :], other=0.0)
-            more = (tl.sum(mine.to(tl.int32), axis=0) == TOGETHER).to(tl.int32)
+            for ahead in tl.static_range(TOGETHER):
+                this = tl.minimum(first + ahead, pieces - 1)
+                mine = (first + ahead < pieces) & (tl.load(hubs + this * 3) == row)
+                whole += tl.load(partial + this.to(tl.int64) * width + cols, mask=mine & mask, other=0.0)
             first += TOGETHER
-        whole = tl.sum(total, axis=0)
+            last = tl.minimum(first, pieces - 1)
+            more = ((first < pieces) & (tl.load(hubs + last * 3) == row)).to(tl.int32)
         if FACTOR:
             whole = whole * tl.load(factor + cols // EACH, mask=mask, other=0.0).to(ACC)
         place = row.to(tl.int64) * width + cols
@@ -237,7 +238,7 @@ def _launch(
             LONGEST=HUB, NEIGHBOURS=neighbours, **flags, **tile,
         )  # fmt: skip
         if pieces:
-            _hubs[(pieces, blocks)](csr.hubs, pieces, partial, out, *ends, known, scale, TOGETHER=16, **flags, **tile)
+            _hubs[(pieces, blocks)](csr.hubs, pieces, partial, out, *ends, known, scale, TOGETHER=8, **flags, **tile)
 
 
 @triton.jit
