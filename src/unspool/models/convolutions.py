@@ -73,12 +73,12 @@ class Convolutions(nn.Module):
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         """The output of the last layer."""
         check_input(x, graph)
-        h = graph @ x
+        h = spmm(graph, x)
         for k, weight in enumerate(self.weights):
             bias = None if self.biases is None else self.biases[k]
             if self.norms is not None:
                 h, bias = self.norms[k](activate(h, bias)), None
-            h = graph @ activated_product(h, weight, bias=bias, relu=True, mask=self.dropout.draw())
+            h = spmm(graph, activated_product(h, weight, bias=bias, relu=True, mask=self.dropout.draw()))
         return activate(h, None if self.biases is None else self.biases[-1], relu=not self.open_end)
 
     @property
