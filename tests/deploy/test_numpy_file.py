@@ -51,7 +51,9 @@ def test_linear_propagations_are_equal_and_others_refused(kind, data, tmp_path):
 
 def test_layers_that_add_their_input_are_refused(data, tmp_path):
     model = models.StableGNN(16, 3, hidden=8, head_layers=2, skip=True).eval()
-    with pytest.raises(IncompatibleError, match="StableGNN cannot be written with NumPy alone: its layers add their input"):
+    with pytest.raises(
+        IncompatibleError, match="StableGNN cannot be written with NumPy alone: its layers add their input"
+    ):
         export_numpy(model, data.graph, tmp_path / "model.py")
 
 
