@@ -13,7 +13,7 @@ from unspool import nn as layers
 from unspool.models.convolutions import Convolutions
 from unspool.models.dagnn import GatedHops
 from unspool.models.mlp import Still
-from unspool.ops import SparseFeatures
+from unspool.ops import Basis, SparseFeatures
 from unspool.ops.stacked_features import Form, _tiles, form_of
 from unspool.study.batch.stacked_batch import StackedBatch
 from unspool.unrolling import Unrolled
@@ -106,9 +106,10 @@ def _hops(net: nn.Module, channels: int, passes: int) -> float | None:
     hops: Any = getattr(net, "hops", None)
     hops = hops() if callable(hops) and not isinstance(net, Unrolled) else hops
     if isinstance(hops, Tensor):
-        depth, added = hops.shape[0] - 1, bool(hops[:-1].count_nonzero())
+        depth, added = hops.shape[0] - 1, int(bool(hops[:-1].count_nonzero()))
+        added += getattr(net, "basis", None) is Basis.CHEBYSHEV  # and what was there two hops ago
     elif isinstance(net, Unrolled):
-        depth, added = net.depth or 0, True
+        depth, added = net.depth or 0, 1
     else:
         return None
     return (passes + 1) * channels * (2.0 + added) * depth

@@ -92,10 +92,10 @@ def loader():
 
 
 def trials(name, count, epochs=40):
-    """Trials of a case with narrow layers; those of one model differ in their seed."""
+    """Trials of a case with narrow layers, but for JKNet, whose training passes decode rows where it is wide; seeds differ."""
     settings = {} if name in ("PPNP", "MLP") else {"depth": {"GCN": 2, "SGC": 2}.get(name, 6)}
     if name != "SGC":
-        settings.update(hidden=16, dropout=0.5)
+        settings.update(hidden=32 if name == "JKNet" else 16, dropout=0.5)
     if name.endswith("-each"):
         settings.update(masks=EACH["masks"][0], propagation_dropout=0.6)
     config = train.TrainConfig(lr=0.01, weight_decay=5e-4, epochs=epochs)
@@ -169,12 +169,13 @@ def test_dense_features_give_what_sparse_ones_give(name, monkeypatch):
     dense = StackedBatch(members).run_epochs(EPOCHS)
     assert set(calls) == {3}  # all trials at once
     np.testing.assert_array_equal(StackedBatch(members[1:2]).run_epochs(EPOCHS)[:, 0], dense[:, 1])
-    np.testing.assert_allclose(dense[:, 2, :2], alone(members[2], EPOCHS)[:, :2], rtol=1e-4)
+    np.testing.assert_allclose(dense[:, 2, :2], alone(members[2], EPOCHS)[:, :2], rtol=NEAR)
     calls.clear()
     monkeypatch.setattr(stacked_features, "DENSE_FROM", 2.0)
     sparse = StackedBatch(members).run_epochs(EPOCHS)
     assert not calls
-    np.testing.assert_allclose(dense[..., :2], sparse[..., :2], rtol=1e-4)
+    np.testing.assert_allclose(dense[:8, :, :2], sparse[:8, :, :2], rtol=1e-4)
+    np.testing.assert_allclose(dense[..., :2], sparse[..., :2], rtol=NEAR)
 
 
 def _noted(start, opened):
