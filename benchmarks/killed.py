@@ -41,7 +41,7 @@ SHARE = 0.4
 #: The share of kills that strike while a process starts.
 EARLY = 0.2
 #: Seconds between two looks at a file.
-LOOK = 0.02
+LOOK = 0.05
 
 
 @dataclass(frozen=True)
