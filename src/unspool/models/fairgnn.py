@@ -69,12 +69,12 @@ class FairGNN(Model):
         note = f"and {self.lambda1:g} ‖Δ softmax(H)‖₁, linearised at every step"
         return replace(Fidelity(0.5) + Smoothness(self.lambda2 / 2), note=note)
 
-    def forward(self, x: Any, graph: Any, edge_weight: Any = None) -> Tensor:
-        """Predictions for every node; refused where one of the groups is empty."""
+    def forward(self, x: Any, graph: Any, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
+        """Predictions for every node, or some; refused where one of the groups is empty."""
         x = features_of(x)
         if len(x.shape) >= 2 and x.shape[-1] == self.in_features and x.dtype.is_floating_point:
             _check_groups(x, self.group)
-        return super().forward(x, graph, edge_weight)
+        return super().forward(x, graph, edge_weight, rows)
 
 
 class WithFeature(nn.Module):

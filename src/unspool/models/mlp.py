@@ -43,11 +43,12 @@ class MLP(Model):
         """‖H − X‖²."""
         return as_objective(Fidelity(1.0))
 
-    def forward(self, x: Any, graph: Any = None, edge_weight: Any = None) -> Tensor:
+    def forward(self, x: Any, graph: Any = None, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
         """Predictions from each node's own features."""
         x = features_of(x)
         check_features(x)
-        return self.p_pos(self.propagation(self.p_pre(x)))
+        output = self.p_pos(self.propagation(self.p_pre(x)))
+        return output if rows is None else output.index_select(-2, rows)
 
 
 class Still(nn.Module):

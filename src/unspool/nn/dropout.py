@@ -66,7 +66,7 @@ class Dropout(nn.Module):
 
         Example:
             >>> drop = Dropout(0.5)
-            >>> int(drop.draw().count), int(drop.draw().count), drop.eval().draw()
+            >>> int(drop.draw().call), int(drop.draw().call), drop.eval().draw()
             (0, 1, None)
         """
         return None if self.idle else Mask(self.rate, self.key, next_call(self.count))

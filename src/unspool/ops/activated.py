@@ -73,9 +73,9 @@ def _drop(mask: Mask | None) -> tuple[Tensor | None, ...]:
     return (None, None, None) if mask is None else tuple(part[None] for part in mask)
 
 
-def _each(x: Tensor, shared: Tensor | None) -> Tensor | None:
+def _each(x: Tensor, shared: Tensor) -> Tensor:
     """What blocks share, once for each of them."""
-    return None if shared is None else shared.repeat_interleave(x.shape[1] // shared.shape[0], dim=0)
+    return shared.repeat_interleave(x.shape[1] // shared.shape[0], dim=0)
 
 
 def _activate_formula(x: Tensor, bias: Tensor | None, rate: Any, key: Any, count: Any, relu: bool) -> Tensor:
@@ -123,7 +123,8 @@ class _Activate(torch.autograd.Function):
         ctx.save_for_backward(*inputs[:5])
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, x: Tensor, bias: Any, rate: Any, key: Any, count: Any, relu: bool) -> Any:
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        x, bias, rate, key, count, relu = args
         wide, (bias,), drop = _fold(info, (in_dims[0], in_dims[2:5]), x, (bias,), (rate, key, count), (in_dims[1],))
         return unfold_signal(_Activate.apply(wide, bias, *drop, relu), info.batch_size), 1
 
@@ -164,9 +165,8 @@ class _ActivatedProduct(torch.autograd.Function):
         ctx.save_for_backward(*inputs[:5], *inputs[6:])
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: Any, x: Tensor, bias: Any, rate: Any, key: Any, count: Any, relu: bool, weight: Any, shift: Any
-    ) -> Any:  # fmt: skip
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        x, bias, rate, key, count, relu, weight, shift = args
         wide, (bias, weight, shift), drop = _fold(
             info, (in_dims[0], in_dims[2:5]), x, (bias, weight, shift), (rate, key, count), (in_dims[1], *in_dims[6:])
         )

@@ -39,7 +39,7 @@ class Mask(NamedTuple):
 
     rate: Tensor
     key: Tensor
-    count: Tensor
+    call: Tensor
 
     @staticmethod
     def of(rate: float | Tensor, key: Tensor, count: int | Tensor = 0) -> Mask:

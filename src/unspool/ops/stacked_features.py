@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextvars import ContextVar
 from enum import Enum
 from typing import Any
@@ -124,7 +124,7 @@ _RIDING: ContextVar[Riding | None] = ContextVar("riding", default=None)
 
 
 @contextlib.contextmanager
-def riding(found: Riding, collecting: bool) -> Iterator[None]:
+def riding(found: Riding, collecting: bool) -> Generator[None]:
     """Keep what a training pass makes along the way (``collecting``), or use it.
 
     Example:
@@ -192,7 +192,8 @@ class _FeatureProduct(torch.autograd.Function):
         ctx.save_for_backward(inputs[1], *(inputs[2:] if ctx.drops else ()))
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, x: Any, weight: Tensor, *drop: Tensor | None) -> Any:
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        x, weight, *drop = args
         trials, dims = info.batch_size, in_dims[2:]
         drops = drop[0] is not None and any(d is not None for d in dims)
         shared = drops and in_dims[1] is None

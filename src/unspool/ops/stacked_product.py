@@ -51,7 +51,7 @@ def ended(h: Tensor, relu: bool) -> Tensor:
 def drop_parts(drop: Mask) -> tuple[Tensor, Tensor, Tensor]:
     """Rate, key and count as tensors in the dtypes of the kernels."""
     rate = check_rate(drop.rate, drop.key)
-    return rate, drop.key, torch.as_tensor(drop.count, dtype=torch.int64, device=drop.key.device)
+    return rate, drop.key, torch.as_tensor(drop.call, dtype=torch.int64, device=drop.key.device)
 
 
 def formula(x: Tensor, weight: Tensor, relu: bool, *drop: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import torch
@@ -119,31 +119,13 @@ class StackedPass:
         self.skeleton.train()
         with riding(ride, collecting=self.awake):
             outputs = self._outputs(self.rest, self.sets["train"] if self.by_rows else None)
-        fast = (
-            not self.by_rows
-            and type(self.loss) is CrossEntropy
-            and self.weights is None
-            and fused(outputs)
-            and _suits(outputs)
-        )
-        with self._aside(), torch.no_grad():
-            seen = outputs.detach()
-            if self.awake:
-                self.skeleton.eval()
-                with riding(ride, collecting=False):
-                    # Trap: batch normalisation has moved on its means for the next epoch already.
-                    seen = self._outputs(self.before)
-            looked = self._sums(seen) if fast else self._looks(seen)
-        if fast:
-            from unspool.ops.kernels import losses_cuda
+        kernels = type(self.loss) is CrossEntropy and self.weights is None and fused(outputs) and _suits(outputs)
+        return (self._end_fast if kernels and not self.by_rows else self._end)(outputs, ride)
 
-            found, slope = losses_cuda.learn(outputs.detach(), self.sets["train"], self.task.target)
-            grads = self._gradients(outputs, slope)
-            self._join()
-            counts = tuple(self.sets[name].shape[1] for name in ("train", "valid", "test"))
-            losses_cuda.note(found, *looked, self.now, self.ring, self.place, counts)
-            self.place.add_(1)
-            return grads
+    def _end(self, outputs: Tensor, ride: Riding) -> dict[str, Tensor]:
+        """Losses, gradients and the look."""
+        with self._aside(), torch.no_grad():
+            looked = self._looks(self._seen(outputs, ride))
         losses = self._row_losses(outputs, "train") if self.by_rows else self._losses(outputs, "train")
         grads = self._gradients(losses, torch.ones_like(losses))
         self._join()
@@ -151,6 +133,30 @@ class StackedPass:
             self._note(self.now, looked)
             self.now.copy_(losses.detach())
         return grads
+
+    def _end_fast(self, outputs: Tensor, ride: Riding) -> dict[str, Tensor]:
+        """The same by kernels over all trials."""
+        from unspool.ops.kernels import losses_cuda
+
+        with self._aside(), torch.no_grad():
+            seen = self._seen(outputs, ride)
+            valid, test = (losses_cuda.look(seen, self.sets[name], self.task.target) for name in ("valid", "test"))
+        found, slope = losses_cuda.learn(outputs.detach(), self.sets["train"], self.task.target)
+        grads = self._gradients(outputs, slope)
+        self._join()
+        train_count, valid_count, test_count = (self.sets[name].shape[1] for name in ("train", "valid", "test"))
+        losses_cuda.note(found, valid, test, self.now, self.ring, self.place, (train_count, valid_count, test_count))
+        self.place.add_(1)
+        return grads
+
+    def _seen(self, outputs: Tensor, ride: Riding) -> Tensor:
+        """What the trials say in evaluation."""
+        if not self.awake:
+            return outputs.detach()
+        self.skeleton.eval()
+        with riding(ride, collecting=False):
+            # Trap: batch normalisation has moved on its means for the next epoch already.
+            return self._outputs(self.before)
 
     def _outputs(self, rest: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
         """What every trial says about every node, or about some rows of its own: (trials, nodes, outputs)."""
@@ -163,12 +169,12 @@ class StackedPass:
         return functional_call(self.skeleton, held, (self.x, self.task.graph), given)
 
     def _gradients(self, outputs: Tensor, slope: Tensor) -> dict[str, Tensor]:
-        found = torch.autograd.grad(outputs, list(self.learnt.values()), slope, allow_unused=True)
+        found: Any = torch.autograd.grad(outputs, list(self.learnt.values()), slope, allow_unused=True)
         # Trap: a gradient may come transposed, and the fused Adam reads it as if it lay as its parameter does.
         return {name: grad.contiguous() for name, grad in zip(self.learnt, found, strict=True) if grad is not None}
 
     @contextlib.contextmanager
-    def _aside(self) -> Iterator[None]:
+    def _aside(self) -> Generator[None]:
         if self._side is None:
             yield
             return
@@ -181,13 +187,6 @@ class StackedPass:
             torch.cuda.current_stream(self.device).wait_stream(self._side)
 
     # -- numbers ---------------------------------------------------------------------------------------------------------
-
-    def _sums(self, outputs: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Losses and hits of validation and test nodes, by pieces."""
-        from unspool.ops.kernels import losses_cuda
-
-        valid, test = (losses_cuda.look(outputs, self.sets[name], self.task.target) for name in ("valid", "test"))
-        return valid, test
 
     def _rows(self, outputs: Tensor, part: str) -> tuple[Tensor, Tensor]:
         """Outputs and targets of one set of nodes, each trial's own."""
