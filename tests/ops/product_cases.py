@@ -42,14 +42,17 @@ def directed(nodes: int, device: str = "cpu") -> us.Graph:
     return us.Graph.from_edges(torch.unique(torch.cat([index, star], 1), dim=1), nodes=nodes, directed=True).to(device)
 
 
-def layers(graph: us.Graph, count: int, thin: bool) -> Callable[..., Tensor]:
+def layers(graph: us.Graph, count: int, thin: bool, own: bool) -> Callable[..., Tensor]:
     exact = graph.to(torch.float64)
 
     def run(h: Tensor, base: Tensor, weight: Tensor) -> Tensor:
+        a = graph if h.dtype == torch.float32 else exact
+        hop, give = 0.7, 0.3
+        if own:  # numbers that differ from trial to trial
+            give = 0.3 + 0.1 * torch.tanh(weight.detach().sum())
+            hop = 1 - give
         for _ in range(count):
-            h, base = mapped_hop(
-                graph if h.dtype == torch.float32 else exact, h, base, weight, 0.7, 0.3, True, drop(h) if thin else None
-            )
+            h, base = mapped_hop(a, h, base, weight, hop, give, True, drop(h) if thin else None)
         return h
 
     return run
@@ -59,9 +62,10 @@ def hops(large: bool = False, device: str = "cpu") -> Iterator[Case]:
     for nodes, inside, outside in [(10, 3, 7), (80, 16, 16)] + ([(3000, 64, 64)] if large else []):
         graph = directed(nodes, device)
         inputs = [seeded(nodes, inside), seeded(nodes, inside, seed=3), seeded(inside, outside, seed=5) / inside**0.5]
-        for thin in (False, True):
+        for thin, own in ((False, False), (True, False), (True, True)):
             count = 2 if inside == outside else 1
-            yield f"layers {nodes, inside, outside}, {thin}", layers(graph, count, thin), inputs, nodes < 20
+            once = nodes < 20 and not own
+            yield f"layers {nodes, inside, outside}, {thin}, {own}", layers(graph, count, thin, own), inputs, once
     graph = directed(6, device)
 
     def plain(h: Tensor, base: Tensor, weight: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 
 from ops.op_laws import run_interpreted, seeded
 from ops.product_cases import directed
-from unspool.ops import kernels, mapped_hop
+from unspool.ops import hop_blend, kernels, mapped_hop
 
 pytestmark = pytest.mark.long
 needs_triton = pytest.mark.skipif(
@@ -35,30 +35,25 @@ def test_it_is_a_hop_a_share_and_a_matrix():
     assert torch.allclose(blocks[:, 1], out, atol=1e-12)
 
 
-def test_rows_by_length():
-    operator = directed(9).operator
-    for order, csr in zip(operator.by_length, (operator.forward, operator.transpose), strict=True):
-        lengths = csr.crow.diff()[order.long()]
-        assert bool((lengths.diff() <= 0).all())
-        assert sorted(order.tolist()) == list(range(9))
-    assert operator.longest_row == max(int(c.crow.diff().max()) for c in (operator.forward, operator.transpose))
-
-
-def test_learnt_numbers_and_long_rows_take_no_kernel(monkeypatch):
+def test_learnt_numbers_and_no_share_take_a_hop_and_a_product(monkeypatch):
     monkeypatch.setattr(kernels, "fused", lambda *tensors: True)
     taken = []
-    monkeypatch.setattr(mapped_hop._MappedHop, "apply", lambda *args: taken.append(1) or (args[10], args[11]))
+    monkeypatch.setattr(mapped_hop._MappedHop, "apply", lambda *args: taken.append(args[11:13]) or (args[8], args[9]))
     monkeypatch.setattr(mapped_hop, "stacked_product", lambda x, w, *_: x @ w)
+    monkeypatch.setattr(
+        mapped_hop, "hop_blend", lambda graph, h, x, hop, give: hop_blend._formula(graph, h, x, 0.0, hop, give)
+    )
     graph = directed(9).to(torch.float64)
     h, weight = seeded(9, 3), seeded(3, 3)
     learnt = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
     out, _ = mapped_hop.mapped_hop(graph, h, h, weight, learnt, 0.5)
     out.sum().backward()
     assert learnt.grad is not None
+    out, passed = mapped_hop.mapped_hop(graph, h, h, weight, 0.5, 0.0)
+    assert torch.allclose(out, 0.5 * graph.operator.to_dense() @ h @ weight, atol=1e-12)
+    assert passed is h
     assert not taken
-    monkeypatch.setattr(mapped_hop, "LONGEST_ROW", 3)
-    mapped_hop.mapped_hop(graph, h, h, weight, 0.5, 0.5)
-    assert not taken
-    monkeypatch.setattr(mapped_hop, "LONGEST_ROW", 30)
-    mapped_hop.mapped_hop(graph, h, h, weight, 0.5, 0.5)
-    assert taken
+    mapped_hop.mapped_hop(graph, h, h, weight, learnt.detach(), 0.5)
+    (numbers,) = taken  # a fixed number stays one, a tensor is one for each block
+    assert numbers[0].shape == (1,)
+    assert numbers[1] == 0.5

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from unspool.graph import Graph, check_input
 from unspool.nn import Bias, Dropout, Linear
 from unspool.ops import Basis, Operator, kernels, propagate
+from unspool.ops.kernels import WIDEST
 from unspool.ops.per_hop import gather
 from unspool.ops.some_rows import propagate_rows
-from unspool.ops.stacked_product import WIDEST, stacked_product
+from unspool.ops.stacked_product import stacked_product
 from unspool.unrolling import HopNetwork, Input, Polynomial, Unrolled
 
 #: Parts of a decoder that see one node at a time.

@@ -14,11 +14,8 @@ from torch import Tensor
 from unspool.ops.autograd import derived, known_signature
 from unspool.ops.blocks import fold_own, fold_shared, fold_signal, unfold_signal
 from unspool.ops.dropout import Mask, dropout
-from unspool.ops.kernels import fused
+from unspool.ops.kernels import WIDEST, fused
 from unspool.ops.padded_matmul import dense_product
-
-#: The widest signal whose product is one kernel; matrices of wider ones do not fit beside it.
-WIDEST = 128
 
 
 def activate(x: Tensor, bias: Tensor | None = None, relu: bool = False, mask: Mask | None = None) -> Tensor:

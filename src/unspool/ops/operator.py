@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
@@ -93,18 +92,6 @@ class Operator:
         """Where the entries live."""
         return self.forward.val.device
 
-    @cached_property
-    def by_length(self) -> tuple[Tensor, Tensor]:
-        """The rows of the matrix, and those of its transpose, from the longest to the shortest."""
-        order = _by_length(self.forward)
-        return order, order if self.symmetric else _by_length(self.transpose)
-
-    @cached_property
-    def longest_row(self) -> int:
-        """The largest number of entries in a row, of the matrix or of its transpose."""
-        crows = (self.forward.crow, self.transpose.crow)
-        return max(int(crow.diff().max()) if crow.numel() > 1 else 0 for crow in crows)
-
     def __matmul__(self, x: Tensor) -> Tensor:
         from unspool.ops.spmm import spmm
 
@@ -159,10 +146,6 @@ def hub_pieces(crow: Tensor, longest: int = HUB) -> Tensor:
     first = crow[row].long() + place * longest
     last = torch.minimum(first + longest, crow[row + 1].long())
     return torch.stack([row, first, last], dim=1).to(crow.dtype)
-
-
-def _by_length(csr: Csr) -> Tensor:
-    return torch.argsort(csr.crow.diff(), descending=True, stable=True).to(torch.int32)
 
 
 def compressed(crow: Tensor, col: Tensor, val: Tensor) -> Csr:

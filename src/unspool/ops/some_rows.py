@@ -10,10 +10,11 @@ from torch import Tensor
 from unspool.ops import kernels
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_own, fold_signal, unfold_signal
+from unspool.ops.kernels import WIDEST
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.polynomial import propagate
 from unspool.ops.spmm import check_signal, refuse_stacked_graph
-from unspool.ops.stacked_product import WIDEST, contiguous
+from unspool.ops.stacked_product import contiguous
 
 
 def propagate_rows(graph: HasOperator, x: Tensor, hops: Tensor, rows: Tensor) -> Tensor:

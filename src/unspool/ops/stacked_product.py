@@ -11,9 +11,7 @@ from unspool.ops import kernels
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_own, fold_shared, fold_signal, unfold_signal
 from unspool.ops.dropout import Mask, check_rate, dropout
-
-#: Wider signals and matrices are left to the library of dense products.
-WIDEST = 128
+from unspool.ops.kernels import WIDEST
 
 
 def stacked_product(x: Tensor, weight: Tensor, relu: bool = False, drop: Mask | None = None) -> Tensor:

@@ -37,10 +37,7 @@ def batches(told: list[str]) -> Quantities:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    from unspool.ops.kernels import activated_cuda, series_cuda
-
     stacked_features.PACKED = False
-    activated_cuda.PRECISION = series_cuda.PRECISION = "ieee"  # the interpreter has no matrix units
     name, *told = sys.argv[1:]
     for label, found in batches(told) if name == "batches" else CASES[name]("cpu"):
         print(label, found, flush=True)

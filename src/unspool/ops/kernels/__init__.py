@@ -36,6 +36,8 @@ def step_for(x: Tensor) -> Step:
     return cpu.step
 
 
+#: The widest signal that one kernel multiplies by a matrix of each trial: matrices of wider ones do not fit beside it.
+WIDEST = 128
 #: Kinds of devices that have the kernels; tests add the CPU, where Triton's interpreter runs them.
 KERNEL_DEVICES = {"cuda"}
 

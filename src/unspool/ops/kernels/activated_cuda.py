@@ -12,24 +12,10 @@ import triton.language as tl
 from torch import Tensor
 
 from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survive_in_row
-from unspool.ops.kernels.tiles_cuda import add_pieces
+from unspool.ops.kernels.tiles_cuda import TF32X3, add_pieces, each_of, pieces_of
 
-#: Products of small matrices: three passes of the matrix units, as exact as single precision.
-PRECISION = "tf32x3"
-#: The widest input and output of :func:`product`.
-WIDEST = 128
 FORWARD = {"ROWS": 64, "num_warps": 4}
 BACKWARD = {"ROWS": 32, "num_warps": 4}
-
-
-def pieces_of(nodes: int) -> int:
-    """How many stretches of nodes are summed apart: a function of the nodes alone.
-
-    Example:
-        >>> pieces_of(2708), pieces_of(34_493)
-        (8, 34)
-    """
-    return min(max(8, -(-nodes // 1024)), 64)
 
 
 @triton.jit
@@ -197,11 +183,6 @@ def _tile(width: int) -> int:
     return max(triton.next_power_of_2(width), 16)
 
 
-def _each(nodes: int, rows: int) -> int:
-    """Nodes of a piece: whole tiles."""
-    return triton.cdiv(triton.cdiv(nodes, pieces_of(nodes)), rows) * rows
-
-
 def _drop(x: Tensor, mask: tuple[Tensor, Tensor, Tensor] | None) -> tuple[Tensor, Tensor, Tensor]:
     return (x, x, x) if mask is None else mask
 
@@ -234,7 +215,7 @@ def activate_back(
         with torch.cuda.device(x.device):
             _activate_back[(blocks, pieces, triton.cdiv(width, tile))](
                 x, x if bias is None else bias, *_drop(x, mask), grad, out, partial, nodes, blocks, blocks // groups,
-                _each(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, BIAS=bias is not None, RELU=relu,
+                each_of(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, BIAS=bias is not None, RELU=relu,
                 DROPS=mask is not None, **BACKWARD,
             )  # fmt: skip
     return out, None if bias is None else add_pieces(partial, groups)
@@ -260,7 +241,7 @@ def sum_nodes(x: Tensor, groups: int) -> Tensor:
     partial = x.new_empty(pieces, blocks, width)
     with torch.cuda.device(x.device):
         _sum[(blocks, pieces, triton.cdiv(width, tile))](
-            x, partial, nodes, blocks, _each(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, **BACKWARD
+            x, partial, nodes, blocks, each_of(nodes, BACKWARD["ROWS"]), WIDTH=width, TILE=tile, **BACKWARD
         )
     return add_pieces(partial, groups)
 
@@ -277,7 +258,7 @@ def product(
             _product[(triton.cdiv(nodes, FORWARD["ROWS"]) * blocks,)](
                 x, x if bias is None else bias, *_drop(x, mask), weight, x if shift is None else shift, z, nodes, blocks,
                 blocks // groups, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out), BIAS=bias is not None, RELU=relu,
-                DROPS=mask is not None, SHIFT=shift is not None, PRECISION=PRECISION, **FORWARD,
+                DROPS=mask is not None, SHIFT=shift is not None, PRECISION=TF32X3, **FORWARD,
             )  # fmt: skip
     return z
 
@@ -297,8 +278,8 @@ def product_back(
         with torch.cuda.device(x.device):
             _product_back[(blocks, pieces)](
                 x, x if bias is None else bias, *_drop(x, mask), weight, grad, dx, partial, nodes, blocks, blocks // groups,
-                _each(nodes, BACKWARD["ROWS"]), size, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out),
-                BIAS=bias is not None, RELU=relu, DROPS=mask is not None, SHIFT=shift is not None, PRECISION=PRECISION,
+                each_of(nodes, BACKWARD["ROWS"]), size, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out),
+                BIAS=bias is not None, RELU=relu, DROPS=mask is not None, SHIFT=shift is not None, PRECISION=TF32X3,
                 **BACKWARD,
             )  # fmt: skip
     total = add_pieces(partial, groups)

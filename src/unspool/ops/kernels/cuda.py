@@ -20,7 +20,8 @@ WIDE_NEIGHBOURS = 2
 @triton.jit
 def _ending(
     base, weight, other, other_weight, lagged, row, cols, mask, width,
-    ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, OTHER: tl.constexpr, LAG: tl.constexpr, EACH: tl.constexpr,
+    ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, OTHER: tl.constexpr, SHARE: tl.constexpr, LAG: tl.constexpr,
+    EACH: tl.constexpr,
 ):  # fmt: skip
     """weight · base + other weight · other − lagged for one row, asked for before the long gather so that it arrives meanwhile."""
     place = row.to(tl.int64) * width + cols
@@ -31,7 +32,10 @@ def _ending(
             ending = ending * tl.load(weight + cols // EACH, mask=mask, other=0.0).to(ACC)
     if OTHER:
         more = tl.load(other + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
-        ending += more * tl.load(other_weight + cols // EACH, mask=mask, other=0.0).to(ACC)
+        if SHARE:
+            ending += more * tl.load(other_weight + cols // EACH, mask=mask, other=0.0).to(ACC)
+        else:
+            ending += more * other_weight
     if LAG:
         ending -= tl.load(lagged + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
     return ending
@@ -77,6 +81,7 @@ def _rows(
     BASE: tl.constexpr,
     WEIGHT: tl.constexpr,
     OTHER: tl.constexpr,
+    SHARE: tl.constexpr,
     LAG: tl.constexpr,
     FACTOR: tl.constexpr,
     EACH: tl.constexpr,
@@ -98,7 +103,22 @@ def _rows(
         last = tl.load(crow + row + 1)
         if last - first <= LONGEST:
             ending = _ending(
-                base, weight, other, other_weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, OTHER, LAG, EACH
+                base,
+                weight,
+                other,
+                other_weight,
+                lagged,
+                row,
+                cols,
+                mask,
+                width,
+                ACC,
+                BASE,
+                WEIGHT,
+                OTHER,
+                SHARE,
+                LAG,
+                EACH,
             )
             total = _sum_entries(col, val, y, first, last, cols, mask, width, NEIGHBOURS, COLUMNS, ACC)
             if FACTOR:
@@ -127,6 +147,7 @@ def _hubs(
     BASE: tl.constexpr,
     WEIGHT: tl.constexpr,
     OTHER: tl.constexpr,
+    SHARE: tl.constexpr,
     LAG: tl.constexpr,
     FACTOR: tl.constexpr,
     EACH: tl.constexpr,
@@ -141,7 +162,22 @@ def _hubs(
     before = tl.load(hubs + tl.maximum(piece - 1, 0) * 3)
     if (piece == 0) | (before != row):
         ending = _ending(
-            base, weight, other, other_weight, lagged, row, cols, mask, width, ACC, BASE, WEIGHT, OTHER, LAG, EACH
+            base,
+            weight,
+            other,
+            other_weight,
+            lagged,
+            row,
+            cols,
+            mask,
+            width,
+            ACC,
+            BASE,
+            WEIGHT,
+            OTHER,
+            SHARE,
+            LAG,
+            EACH,
         )
         # Trap: the order in which tl.sum adds depends on how a tile is laid out, and so on the width of the signal.
         whole = tl.zeros([COLUMNS], dtype=ACC)
@@ -183,18 +219,19 @@ def blend(
     csr: Csr,
     y: Tensor,
     out: Tensor,
-    hop: Tensor | None,
+    hop: Tensor | float | None,
     keep: Tensor | None,
-    give: Tensor | None,
+    give: Tensor | float | None,
     x: Tensor | None,
     each: int,
 ) -> None:
-    """Compute ``out = hop * M y + keep * y + give * x`` in one pass, with a number for ``each`` columns; what is not given is not read.
+    """Compute ``out = hop * M y + keep * y + give * x`` in one pass, with a number for ``each`` columns, or one for all.
 
-    Results of different widths agree in every bit.
+    What is not given is not read. Results of different widths agree in every bit.
     """
     base = None if keep is None else y
-    _launch(csr, y, out, 1.0, hop, base, keep, x, give, None, each, 2)
+    scale, own = (hop, None) if isinstance(hop, float) else (1.0, hop)
+    _launch(csr, y, out, scale, own, base, keep, x, give, None, each, 2)
 
 
 def _launch(
@@ -206,7 +243,7 @@ def _launch(
     base: Tensor | None,
     weight: Tensor | None,
     other: Tensor | None,
-    other_weight: Tensor | None,
+    other_weight: Tensor | float | None,
     lagged: Tensor | None,
     each: int,
     neighbours: int | None,
@@ -223,8 +260,8 @@ def _launch(
     wide = y.dtype == torch.float64
     ends = [out if end is None else end for end in (base, weight, other, other_weight, lagged, factor)]
     flags = {
-        "BASE": base is not None, "WEIGHT": weight is not None, "OTHER": other is not None, "LAG": lagged is not None,
-        "FACTOR": factor is not None, "EACH": each,
+        "BASE": base is not None, "WEIGHT": weight is not None, "OTHER": other is not None,
+        "SHARE": isinstance(other_weight, Tensor), "LAG": lagged is not None, "FACTOR": factor is not None, "EACH": each,
         # Trap: Triton reads four numbers at a time only where it knows that rows begin at multiples of four.
         "UNIT": 4 if width % 4 == 0 else 1,
     }  # fmt: skip

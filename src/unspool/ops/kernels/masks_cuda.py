@@ -46,3 +46,11 @@ def survive_in_row(row, first, word, threshold, ROWS: tl.constexpr, TILE: tl.con
     low, high = (bits & 0xFFFF).to(tl.int32), (bits >> 16).to(tl.int32)
     half = tl.interleave(low, high)
     return tl.where(half >= 32768, half - 65536, half) >= threshold
+
+
+@triton.jit
+def factors(row, col, rate, key, count, block):
+    """1 / (1 − rate) where an element (row, col) of a block survives, and 0 where it does not."""
+    threshold, scale = rate_limits(tl.load(rate + block))
+    word = site_word(tl.load(key + block), tl.load(count + block))
+    return tl.where(survives(row[:, None], col[None, :], word, threshold), scale, 0.0)

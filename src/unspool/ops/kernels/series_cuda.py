@@ -13,8 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from unspool.ops.kernels import cuda as sparse
-from unspool.ops.kernels.activated_cuda import PRECISION, pieces_of
-from unspool.ops.kernels.tiles_cuda import add_pieces
+from unspool.ops.kernels.tiles_cuda import TF32X3, add_pieces, each_of, pieces_of
 from unspool.ops.operator import Csr
 
 #: The most channels that a signal here has.
@@ -202,7 +201,7 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
             )
         else:
             _pages[(triton.cdiv(nodes, TILES["ROWS"]) * blocks,)](
-                x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, PAD=pad, WIDE=WIDEST, PRECISION=PRECISION, **TILES, **CHUNK
+                x.contiguous(), hops, pages, nodes, blocks, count, IN=inner, OUT=outer, PAD=pad, WIDE=WIDEST, PRECISION=TF32X3, **TILES, **CHUNK
             )  # fmt: skip
     y, lagged = pages[-1], None
     for k in reversed(range(count - 1)):
@@ -234,7 +233,7 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
         scale = 2.0 if chebyshev and k > 1 else 1.0
         sparse.step(csr_t, walked[k - 1].view(nodes, -1), walked[k].view(nodes, -1), scale, None, None, late)
     pieces = pieces_of(nodes)
-    each = triton.cdiv(triton.cdiv(nodes, pieces), TILES["ROWS"]) * TILES["ROWS"]
+    each = each_of(nodes, TILES["ROWS"])
     with torch.cuda.device(x.device):
         if numbers:
             partial = x.new_empty(pieces, blocks, count)
@@ -243,7 +242,7 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
                 HOPS=triton.next_power_of_2(count), WANTS=want_dx, **TILES,
             )  # fmt: skip
             return dx, add_pieces(partial, blocks).T.contiguous()
-        shape = {"IN": inner, "OUT": outer, "PAD": pad, "WIDE": WIDEST, "PRECISION": PRECISION, **TILES, **CHUNK}
+        shape = {"IN": inner, "OUT": outer, "PAD": pad, "WIDE": WIDEST, "PRECISION": TF32X3, **TILES, **CHUNK}
         partial = x.new_empty(pieces, blocks, count * inner * outer)
         _moments[(pieces * blocks, triton.cdiv(count * pad, CHUNK["CHUNK"]))](
             walked, x, partial, nodes, blocks, count, each, **shape

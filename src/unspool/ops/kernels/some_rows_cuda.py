@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unspool.ops.kernels import product_cuda
 from unspool.ops.kernels.masks_cuda import in_64
+from unspool.ops.kernels.tiles_cuda import TF32X3
 
 #: Rows of a tile.
 ROWS = 32
@@ -75,7 +76,7 @@ def mapped(hopped: Tensor, matrices: Tensor) -> Tensor:
         with torch.cuda.device(hopped.device):
             _mapped[(blocks, triton.cdiv(rows, ROWS))](
                 hopped, matrices, out, hops, rows, blocks, groups, **product_cuda.shape(inside, outside), ROWS=ROWS,
-                PRECISION=product_cuda.PRECISION,
+                PRECISION=TF32X3,
             )  # fmt: skip
     return out
 
@@ -90,6 +91,6 @@ def back(grad: Tensor, hopped: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor
     with torch.cuda.device(grad.device):
         _back[(groups, hops)](
             grad, hopped, matrices, rows_back, dmatrices, rows, blocks, groups,
-            **product_cuda.shape(inside, matrices.shape[3]), ROWS=ROWS, PRECISION=product_cuda.PRECISION, num_warps=8,
+            **product_cuda.shape(inside, matrices.shape[3]), ROWS=ROWS, PRECISION=TF32X3, num_warps=8,
         )  # fmt: skip
     return rows_back, dmatrices

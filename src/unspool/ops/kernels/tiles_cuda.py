@@ -6,6 +6,7 @@ sums of the stretches are added in order, so the numbers of a trial are the same
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # it has no matrix units, and multiplies plainly
+#: How the matrix units multiply as exactly as single precision: three passes of tf32, or six of bf16.
+TF32X3, BF16X6 = ("ieee", "ieee") if _INTERPRETED else ("tf32x3", "bf16x6")
 #: Numbers of a tile.
 _TILE = 1024
 #: Nodes of a stretch, and the largest number of stretches.
@@ -41,6 +45,26 @@ def tiles(nodes: int, blocks: int, channels: int) -> Tiles:
     each = triton.cdiv(triton.cdiv(nodes, pieces), down) * down
     sizes = {"CHANNELS": channels, "WIDE": wide, "NODES": down, "BLOCKS": beside, "num_warps": 4}
     return Tiles((triton.cdiv(blocks, beside), triton.cdiv(nodes, each)), each, sizes)
+
+
+def pieces_of(nodes: int) -> int:
+    """How many stretches of nodes a program of one block sums apart: a function of the nodes alone.
+
+    Example:
+        >>> pieces_of(2708), pieces_of(34_493)
+        (8, 34)
+    """
+    return min(max(8, -(-nodes // 1024)), 64)
+
+
+def each_of(nodes: int, rows: int) -> int:
+    """Nodes of such a stretch: whole tiles of rows.
+
+    Example:
+        >>> each_of(2708, 32)
+        352
+    """
+    return triton.cdiv(triton.cdiv(nodes, pieces_of(nodes)), rows) * rows
 
 
 def ready(x: Tensor) -> Tensor:
