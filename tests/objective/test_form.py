@@ -114,3 +114,14 @@ def test_what_is_no_sum_of_monomials_says_so(expression):
 def test_division_by_zero_is_not_hidden():
     with pytest.raises(NotPolynomial):
         form_of(us.Fixed(1.0)) / form_of(us.Fixed(0.0))
+
+
+def test_networks_built_alike_multiply_in_the_same_order():
+    orders = set()
+    kept = []  # addresses of what is kept are not used again
+    for _ in range(20):
+        a, b, w = number("a"), number("b"), us.Relaxed(3, name="W")
+        kept += [a, [object() for _ in range(len(kept))], b, w]
+        ((powers, _),) = form_of(b * (a * w)).parts
+        orders.add(tuple(coefficient.name for coefficient, _ in powers))
+    assert len(orders) == 1

@@ -42,6 +42,19 @@ class OneMap:
         give: Any = self.give.at(given)
         return mapped_hop(given.graph.require_laplacian(), h, given.x, weight, hop, give, relu, drop)
 
+    def plain(self, h: Tensor, given: Given) -> Tensor:
+        """The step from h, with one map of channels."""
+        hop: Any = self.hop.at(given)
+        give: Any = self.give.at(given)
+        moved = hop_blend(given.graph.require_laplacian(), h, given.x, hop=hop, give=give)
+        return channel.apply(moved, given[self.metric])
+
+    def settled_like(self, other: OneMap | None) -> OneMap | None:
+        """The same with 0 and 1 where another one has them."""
+        if other is None:
+            return None
+        return OneMap(_settled(self.hop, other.hop), _settled(self.give, other.give), self.metric)
+
 
 @dataclass(frozen=True, eq=False)
 class FusedStep:
@@ -58,8 +71,11 @@ class FusedStep:
         if self._numbers and kernels.fused(h, given.x):
             maps: list[Any] = [1.0 if form.one else form.at(given) for form in (self.h, self.sh, self.x)]
             return hop_blend(given.graph.require_laplacian(), h, given.x, *maps)
-        if self.h.zero and self.one is not None and (weight := self.one.weight(h, given)) is not None:
-            return self.one.layer(h, given, weight)[0]
+        if self.h.zero and self.one is not None:
+            if (weight := self.one.weight(h, given)) is not None:
+                return self.one.layer(h, given, weight)[0]
+            if self.ratio is None and not self.x.zero:  # numbers that are not known yet
+                return self.one.plain(h, given)
         total = None if self.h.zero else channel.apply(h, self.h.at(given))
         if not self.sh.zero:
             give = 0.0 if self.ratio is None else self.ratio
@@ -74,13 +90,18 @@ class FusedStep:
     def settled_like(self, other: FusedStep) -> FusedStep:
         """The same step, with 0 and 1 for what another one, of the same terms with numbers filled in, has found to be that."""
         pairs = ((self.h, other.h), (self.sh, other.sh), (self.x, other.x))
-        h, sh, x = (Form({}) if known.zero else Form({((), None): 1.0}) if known.one else form for form, known in pairs)
-        return FusedStep(h, sh, x, x.multiple_of(sh), self.one)
+        h, sh, x = (_settled(form, known) for form, known in pairs)
+        one = None if self.one is None else self.one.settled_like(other.one)
+        return FusedStep(h, sh, x, x.multiple_of(sh), one)
 
     @property
     def _numbers(self) -> bool:
         """Whether all three maps are numbers, and there is a hop to take."""
         return not self.sh.zero and self.h.number and self.sh.number and self.x.number
+
+
+def _settled(form: Form, known: Form) -> Form:
+    return Form({}) if known.zero else Form({((), None): 1.0}) if known.one else form
 
 
 def fused_step(objective: Objective, step: object) -> FusedStep | None:

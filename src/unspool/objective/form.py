@@ -6,7 +6,9 @@ collected. A :class:`Form` does the collecting: a sum of number × powers of sca
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from unspool.objective import channel
 from unspool.objective.channel import Map
@@ -17,6 +19,8 @@ from unspool.objective.term import Given
 Monomial = tuple[tuple[tuple[Coefficient, int], ...], Coefficient | None]
 
 _TINY = 1e-14
+_COUNT = itertools.count()
+_SEEN: WeakKeyDictionary[Coefficient, int] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,4 +152,9 @@ def _powers(factors: tuple[tuple[Coefficient, int], ...]) -> tuple[tuple[Coeffic
     merged: dict[Coefficient, int] = {}
     for coefficient, power in factors:
         merged[coefficient] = merged.get(coefficient, 0) + power
-    return tuple(sorted(((c, p) for c, p in merged.items() if p), key=lambda cp: id(cp[0])))
+    return tuple(sorted(((c, p) for c, p in merged.items() if p), key=lambda cp: _place(cp[0])))
+
+
+def _place(coefficient: Coefficient) -> int:
+    """Where a coefficient stands among all that were multiplied so far: networks built alike multiply in the same order."""
+    return _SEEN.setdefault(coefficient, next(_COUNT))

@@ -6,6 +6,7 @@ import torch
 
 import unspool as us
 from unspool import datasets, train
+from unspool.models.gcnii import IdentityMapping
 from unspool.models.twirls import Robust
 from unspool.study.batch.fixed_numbers import with_fixed_numbers
 from unspool.study.batch.single_trial import SingleTrial
@@ -24,6 +25,14 @@ CASES = {
     "TWIRLS": (us.models.TWIRLS, {"threshold": 0.5}, {"threshold": 0.1, "smoothness": 2.0, "step": 0.5}),
     "PGNN": (us.models.PGNN, {"mu": 0.5}, {"mu": 0.1, "smoothing": 0.2}),
     "AirGNN": (us.models.AirGNN, {"residual": 0.3}, {"residual": 0.6}),
+    "GCNII": (
+        us.models.GCNII,
+        *({"depth": 4, "hidden": 8, "teleport": a, "strength": s} for a, s in ((0.2, 0.5), (0.6, 1.2))),
+    ),
+    "GCNII, constant": (
+        us.models.GCNII,
+        *({"depth": 3, "hidden": 8, "identity": IdentityMapping.CONSTANT, "strength": s} for s in (0.3, 0.6)),
+    ),
     "SignedGNN": (us.models.SignedGNN, {"alpha": 0.3}, {"alpha": 0.6, "step": 0.2}),
 }
 CASES |= {

@@ -42,7 +42,7 @@ def loader(data):
         (us.models.APPNP, {"teleport": 0.2}, {"teleport": 0.7}, True),
         (us.models.GPRGNN, {"teleport": 0.2}, {"teleport": 0.7}, True),
         (us.models.GPRGNN, {"dropout": 0.2}, {"dropout": 0.7}, True),
-        (us.models.GCNII, {"teleport": 0.2}, {"teleport": 0.7}, False),
+        (us.models.GCNII, {"teleport": 0.2, "strength": 0.5}, {"teleport": 0.7, "strength": 1.0}, True),
         (us.models.AirGNN, {"residual": 0.2}, {"residual": 0.7}, True),
         (us.models.ElasticGNN, {"lambda1": 0.2}, {"lambda1": 0.7}, True),
         (us.models.PGNN, {"p": 1.5}, {"p": 2.5}, False),
