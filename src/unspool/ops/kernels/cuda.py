@@ -18,6 +18,19 @@ WIDE_NEIGHBOURS = 2
 
 
 @triton.jit
+def _number(number, cols, mask, width, EACH: tl.constexpr):
+    """The number of each column; four in a row that share theirs ask for it once."""
+    columns: tl.constexpr = cols.shape[0]
+    if EACH % 4 == 0:
+        some = tl.program_id(1) * columns + tl.arange(0, columns // 4) * 4
+        found = tl.load(number + some // EACH, mask=some < width, other=0.0)
+        own = tl.reshape(tl.broadcast_to(found[:, None], [columns // 4, 4]), [columns])
+    else:
+        own = tl.load(number + cols // EACH, mask=mask, other=0.0)
+    return own
+
+
+@triton.jit
 def _ending(
     base, weight, other, other_weight, lagged, row, cols, mask, width,
     ACC: tl.constexpr, BASE: tl.constexpr, WEIGHT: tl.constexpr, OTHER: tl.constexpr, SHARE: tl.constexpr, LAG: tl.constexpr,
@@ -29,11 +42,11 @@ def _ending(
     if BASE:
         ending = tl.load(base + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
         if WEIGHT:
-            ending = ending * tl.load(weight + cols // EACH, mask=mask, other=0.0).to(ACC)
+            ending = ending * _number(weight, cols, mask, width, EACH).to(ACC)
     if OTHER:
         more = tl.load(other + place, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
         if SHARE:
-            ending += more * tl.load(other_weight + cols // EACH, mask=mask, other=0.0).to(ACC)
+            ending += more * _number(other_weight, cols, mask, width, EACH).to(ACC)
         else:
             ending += more * other_weight
     if LAG:
@@ -122,7 +135,7 @@ def _rows(
             )
             total = _sum_entries(col, val, y, first, last, cols, mask, width, NEIGHBOURS, COLUMNS, ACC)
             if FACTOR:
-                total = total * tl.load(factor + cols // EACH, mask=mask, other=0.0).to(ACC)
+                total = total * _number(factor, cols, mask, width, EACH).to(ACC)
             place = row.to(tl.int64) * width + cols
             tl.store(out + place, (total * scale + ending).to(out.dtype.element_ty), mask=mask)
 
@@ -192,7 +205,7 @@ def _hubs(
             last = tl.minimum(first, pieces - 1)
             more = ((first < pieces) & (tl.load(hubs + last * 3) == row)).to(tl.int32)
         if FACTOR:
-            whole = whole * tl.load(factor + cols // EACH, mask=mask, other=0.0).to(ACC)
+            whole = whole * _number(factor, cols, mask, width, EACH).to(ACC)
         place = row.to(tl.int64) * width + cols
         tl.store(out + place, (whole * scale + ending).to(out.dtype.element_ty), mask=mask)
 
