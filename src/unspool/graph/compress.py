@@ -48,7 +48,7 @@ def ordered(row: Tensor, col: Tensor, beside: Tensor | None, nodes: int, turned:
         Rows(crow=tensor([0, 1, 3]), col=tensor([0, 0, 1], dtype=torch.int32), beside=tensor([6, 7, 5]))
     """
     low, high = (_narrow(torch.minimum, row, col), _narrow(torch.maximum, row, col)) if turned else (row, col)
-    if row.device.type != "cpu":
+    if row.device.type != "cpu" or _inside_transform():
         return _sorted_by_key(low, high, beside, nodes)
     import scipy.sparse
 
@@ -68,7 +68,7 @@ def transposed(rows: Rows, nodes: int) -> Rows:
         >>> transposed(Rows(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), None), 2)
         Rows(crow=tensor([0, 1, 2]), col=tensor([0, 0], dtype=torch.int32), beside=None)
     """
-    if rows.col.device.type != "cpu":
+    if rows.col.device.type != "cpu" or _inside_transform():
         row = torch.repeat_interleave(torch.arange(nodes, device=rows.col.device, dtype=torch.int32), rows.crow.diff())
         return _sorted_by_key(rows.col, row, rows.beside, nodes)
     import scipy.sparse
@@ -118,6 +118,11 @@ def starts_of(count: Tensor) -> Tensor:
     crow = count.new_zeros(count.numel() + 1, dtype=torch.int64)
     torch.cumsum(count, 0, dtype=torch.int64, out=crow[1:])
     return crow
+
+
+def _inside_transform() -> bool:
+    """Whether torch.func differentiates or maps around us: its tensors have no memory that NumPy could read."""
+    return torch._C._functorch.maybe_current_level() is not None  # pyright: ignore[reportPrivateUsage]
 
 
 def _sorted_by_key(row: Tensor, col: Tensor, beside: Tensor | None, nodes: int) -> Rows:
