@@ -52,7 +52,7 @@ $(STAMP): pyproject.toml constraints.txt
 # The GPU kernels without a GPU, in Triton's interpreter. Triton takes 1 GB, so it is installed for this alone.
 kernels: $(STAMP)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt triton
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/ops/kernels
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/ops -m "" -k "kernels or dense_features"
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .import_linter_cache

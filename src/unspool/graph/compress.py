@@ -122,7 +122,9 @@ def starts_of(count: Tensor) -> Tensor:
 
 def _inside_transform() -> bool:
     """Whether torch.func differentiates or maps around us: its tensors have no memory that NumPy could read."""
-    return torch._C._functorch.maybe_current_level() is not None  # pyright: ignore[reportPrivateUsage]
+    from torch._C import _functorch  # pyright: ignore
+
+    return _functorch.maybe_current_level() is not None
 
 
 def _sorted_by_key(row: Tensor, col: Tensor, beside: Tensor | None, nodes: int) -> Rows:
