@@ -122,9 +122,7 @@ def starts_of(count: Tensor) -> Tensor:
 
 def _inside_transform() -> bool:
     """Whether torch.func differentiates or maps around us: its tensors have no memory that NumPy could read."""
-    from torch._C import _functorch  # pyright: ignore
-
-    return _functorch.maybe_current_level() is not None
+    return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
 
 
 def _sorted_by_key(row: Tensor, col: Tensor, beside: Tensor | None, nodes: int) -> Rows:

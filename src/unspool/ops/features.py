@@ -176,11 +176,16 @@ def feature_product(x: SparseFeatures, weight: Tensor, mask: Mask | None) -> Ten
         tensor([[1.],
                 [2.]])
     """
-    if fused(x.values, weight):
+    if fused(x.values, weight) and not _stacked(x.values):
         from unspool.ops.stacked_features import stacked_feature_product
 
         return stacked_feature_product(x, weight, mask)
     return spmm(x.operator if mask is None else DroppedFeatures(x, mask).operator, weight)
+
+
+def _stacked(values: Tensor) -> bool:
+    """Whether values differ from trial to trial, as where a perturbation drops whole rows: they are not features that all share."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(values)  # pyright: ignore
 
 
 #: Features made from sparse tensors that are still alive: (weak reference, what they held, features) by id.

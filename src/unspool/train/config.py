@@ -257,14 +257,14 @@ class TrainConfig(Declared):
 
     @property
     def stackable(self) -> bool:
-        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are, the loss of the task.
+        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are.
 
         Example:
             >>> TrainConfig().stackable, TrainConfig(clip=1.0).stackable
             (True, False)
         """
         plain = self.optimiser is torch.optim.Adam and self.precision is Precision.FULL
-        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None and self.upper is None
+        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None
 
     def decay_of(self, group: str) -> float:
         """The weight decay of a group of parameters.

@@ -137,6 +137,31 @@ class TestOwn(StackedContract):
     name = "own"
 
 
+def of_upper(i):
+    """An upper level whose numbers differ from trial to trial."""
+    text = f"ce + {i + 1}*consistency(views=2, temperature={0.4 + 0.1 * i}) + 0.1*entropy under drop_nodes({0.1 * i}) and drop_entries(0.2)"
+    return train.upper.Upper.parse(text)
+
+
+class TestUpper(StackedContract):
+    """Views of all trials are one pass; weights, temperatures and rates are numbers of the slots."""
+
+    name = "GCN"
+
+    def trials(self):
+        found = list(seven(self.name))[:4]
+        return [replace(trial, config=trial.config.replace(upper=of_upper(i))) for i, trial in enumerate(found)]
+
+
+class TestRidingUpper(TestUpper):
+    def open(self, members):
+        return Riding(members)
+
+
+class TestUpperWithMeans(TestRidingUpper):
+    name = "GCN-batch-norm"
+
+
 class TestNumbers(StackedContract):
     """Targets that each split scales for itself lie in the stack."""
 

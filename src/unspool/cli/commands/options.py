@@ -62,7 +62,7 @@ CONFIG = {
     "lr_schedule": "constant, cosine (down to a hundredth over --lr-epochs) or step (a tenth after every --lr-epochs); in a study, trials that are not constant run one by one.",
     "lr_epochs": "Epochs over which the learning rate changes.",
     "clip": "Largest norm of the gradient; longer ones are shortened to it. In a study such trials run one by one.",
-    "upper": "The loss of training as a sum: 'ce + 2*consistency(views=4, temperature=0.5) under drop_nodes(0.5)', or a TOML file; see docs/upper.md. In a study such trials run one by one.",
+    "upper": "The loss of training as a sum: 'ce + 2*consistency(views=4, temperature=0.5) under drop_nodes(0.5)', or a TOML file; see docs/upper.md.",
 }
 
 

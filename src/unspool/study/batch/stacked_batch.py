@@ -69,7 +69,8 @@ class StackedBatch:
             if name not in asleep:
                 held = learnt if name in trained else rest
                 held[name] = value.detach().new_empty(count, *value.shape).requires_grad_(name in trained)
-        self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, awake=any_awake(skeleton))
+        upper = members[0].trial.config.upper
+        self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, any_awake(skeleton), upper)
         self._adam = StackedAdam(learnt)
         self._rides = self._device.type in self.rides_on
         self._ready = False  # whether there are gradients of a pass whose step is still to be taken
@@ -99,7 +100,7 @@ class StackedBatch:
         states = [state(stackable(m)) for m in members]
         for name, stack in (held.learnt | held.rest).items():
             stack.index_copy_(0, where, torch.stack([s[name].detach() for s in states]).to(self._device, stack.dtype))
-        held.load(where, [m.task for m in members])
+        held.load(where, members)
         each = [decays(m) for m in members]
         self._adam.begin(
             slots, [m.trial.config.lr for m in members], {name: [d[name] for d in each] for name in held.learnt}

@@ -17,7 +17,9 @@ from unspool.nn import Linear, Perceptron
 from unspool.ops import SparseFeatures
 from unspool.ops.kernels import fused
 from unspool.ops.stacked_features import Riding, riding
-from unspool.train import CrossEntropy, Loss, Task
+from unspool.study.batch.stacked_upper import StackedUpper
+from unspool.train import CrossEntropy, Loss, PreparedTrial, Task
+from unspool.train.upper import Upper
 from unspool.unrolling import HopNetwork
 
 
@@ -32,16 +34,20 @@ class StackedPass:
         learnt, rest: parameters that are trained, and everything else, by name; shape (trials, ...).
         trials, rows: how many trials, and for how many epochs numbers are kept.
         awake: whether training and evaluation may differ.
+        upper: what training makes small; the loss of the task when None.
     """
 
     def __init__(
-        self, skeleton: nn.Module, task: Task, learnt: dict[str, Tensor], rest: dict[str, Tensor], trials: int, rows: int, awake: bool
+        self, skeleton: nn.Module, task: Task, learnt: dict[str, Tensor], rest: dict[str, Tensor], trials: int, rows: int, awake: bool,
+        upper: Upper | None = None,
     ) -> None:  # fmt: skip
         self.skeleton, self.task, self.learnt, self.rest, self.trials = skeleton, task, learnt, rest, trials
-        self.device, self.loss, self.awake = task.target.device, task.loss, awake
+        self.device, self.loss, self.awake = task.target.device, task.loss, awake or upper is not None
         self.x = shared_features(skeleton, task)
-        self.by_rows = awake and decodes_rows(skeleton, task)
+        self.by_rows = awake and upper is None and decodes_rows(skeleton, task)
+        self.upper = None if upper is None else StackedUpper(upper, task, trials)
         self.before = {name: value.detach().clone() for name, value in rest.items()}
+        self.epoch_before = torch.ones(trials, dtype=torch.int64, device=self.device)
         self.sets = {
             name: getattr(task, name).new_empty(trials, getattr(task, name).numel())
             for name in ("train", "valid", "test")
@@ -56,8 +62,11 @@ class StackedPass:
 
     # -- slots ---------------------------------------------------------------------------------------------------------
 
-    def load(self, where: Tensor, tasks: Sequence[Task]) -> None:
-        """Nodes, targets and weights of some slots."""
+    def load(self, where: Tensor, members: Sequence[PreparedTrial]) -> None:
+        """Nodes, targets, weights and upper levels of some slots."""
+        tasks = [member.task for member in members]
+        if self.upper is not None:
+            self.upper.load(where, members)
         for name, held in self.sets.items():
             held.index_copy_(0, where, torch.stack([getattr(task, name) for task in tasks]))
         if self.goals is not None:
@@ -77,6 +86,10 @@ class StackedPass:
         for mine, theirs in pairs:
             for name, held in mine.items():
                 held.copy_(theirs[name].index_select(0, where))
+        if self.upper is not None and other.upper is not None:
+            self.upper.follow(other.upper, where)
+            epochs = other.epoch_before if before else other.upper.moving
+            self.upper.moving.copy_(epochs.index_select(0, where))
         for mine, theirs in ((self.goals, other.goals), (self.weights, other.weights)):
             if mine is not None and theirs is not None:
                 mine.copy_(theirs.index_select(0, where))
@@ -86,6 +99,8 @@ class StackedPass:
         """Undo what the last pass moved on: counters of dropout, running means."""
         for name, held in self.rest.items():
             held.copy_(self.before[name])
+        if self.upper is not None:
+            self.upper.moving.copy_(self.epoch_before)
 
     def rewind(self) -> None:
         """The next epoch's numbers go into the first row."""
@@ -96,7 +111,9 @@ class StackedPass:
     def learn(self) -> dict[str, Tensor]:
         """A training pass: the gradients; its losses are kept for the row that :meth:`look` writes."""
         self.skeleton.train()
-        losses = self._losses(self._outputs(self.rest), "train")
+        losses = (
+            self._losses(self._outputs(self.rest), "train") if self.upper is None else self._upper_losses(self.upper)
+        )
         grads = self._gradients(losses, torch.ones_like(losses))
         self.now.copy_(losses.detach())
         return grads
@@ -115,18 +132,30 @@ class StackedPass:
         with torch.no_grad():
             for name, held in self.before.items():
                 held.copy_(self.rest[name])
+            if self.upper is not None:
+                self.epoch_before.copy_(self.upper.moving)
         ride = Riding()
         self.skeleton.train()
+        if self.upper is not None:
+            with riding(ride, collecting=True):
+                losses = self._upper_losses(self.upper)
+            return self._end(losses, losses, ride)
         with riding(ride, collecting=self.awake):
             outputs = self._outputs(self.rest, self.sets["train"] if self.by_rows else None)
         kernels = type(self.loss) is CrossEntropy and self.weights is None and fused(outputs) and _suits(outputs)
-        return (self._end_fast if kernels and not self.by_rows else self._end)(outputs, ride)
+        if kernels and not self.by_rows:
+            return self._end_fast(outputs, ride)
+        losses = self._row_losses(outputs, "train") if self.by_rows else self._losses(outputs, "train")
+        return self._end(losses, outputs, ride)
 
-    def _end(self, outputs: Tensor, ride: Riding) -> dict[str, Tensor]:
-        """Losses, gradients and the look."""
+    def _upper_losses(self, upper: StackedUpper) -> Tensor:
+        held = self.learnt | self.rest
+        return upper.losses(self.skeleton, held, self.x, self.task, self.sets["train"], self.goals, self.weights)
+
+    def _end(self, losses: Tensor, outputs: Tensor, ride: Riding) -> dict[str, Tensor]:
+        """Gradients and the look."""
         with self._aside(), torch.no_grad():
             looked = self._looks(self._seen(outputs, ride))
-        losses = self._row_losses(outputs, "train") if self.by_rows else self._losses(outputs, "train")
         grads = self._gradients(losses, torch.ones_like(losses))
         self._join()
         with torch.no_grad():

@@ -18,6 +18,7 @@ from unspool.models import Model
 from unspool.study.batch import TrialBatch
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable, state
+from unspool.study.batch.stacked_upper import upper_signature
 from unspool.train import PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
@@ -64,7 +65,10 @@ def signature(member: PreparedTrial) -> Hashable | None:
     # Numbers are scaled by each split, and lie in the stack; classes are one tensor for all.
     goal = (task.target.shape, task.target.dtype) if task.target.is_floating_point() else id(task.target)
     weight = None if task.weight is None else task.weight.shape
-    return (written, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
+    upper = upper_signature(config.upper)
+    if upper is False:
+        return None
+    return (upper, written, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
 
 
 def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
@@ -129,7 +133,7 @@ def _rough(trial: Trial) -> Hashable:
         for name, value in sorted(trial.settings.items())
     )
     config = trial.config
-    how = (config.optimiser, config.precision, config.lower_level, config.stackable)
+    how = (config.optimiser, config.precision, config.lower_level, config.stackable, upper_signature(config.upper))
     return (trial.model, settings, trial.normalise_rows, *how)
 
 
