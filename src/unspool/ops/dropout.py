@@ -46,7 +46,7 @@ class Mask(NamedTuple):
         """A mask from numbers or tensors, checked.
 
         Example:
-            >>> Mask.of(0.5, key(0, 0, 1)).count
+            >>> Mask.of(0.5, key(0, 0, 1)).call
             tensor(0)
         """
         return Mask(check_rate(rate, key), key, torch.as_tensor(count, dtype=torch.int64, device=key.device))

@@ -158,6 +158,15 @@ class TestRidingUpper(TestUpper):
         return Riding(members)
 
 
+class TestUpperOnWords(TestUpper):
+    """Sparse features, which a perturbation of rows makes another matrix in every view."""
+
+    def load(self):
+        data = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
+        words = data.features * (data.features > 1.0)
+        return DoubleLoader(datasets.from_tensors(data.edge_index, words.to_sparse(), labels=data.labels))
+
+
 class TestUpperWithMeans(TestRidingUpper):
     name = "GCN-batch-norm"
 

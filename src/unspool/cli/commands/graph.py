@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from unspool.cli.commands.options import FILE, PLACE
+from unspool.cli.number_types import Real, Whole
 
 
 @click.group()
@@ -29,10 +30,10 @@ def graph() -> None:
 )
 @click.option("--out", type=PLACE, required=True, help="The folder to write the graph to.")
 @click.option("--memory", default="2GB", show_default=True, help="How much memory may be used, such as 8GB or 500MB.")
-@click.option("--nodes", type=int, help="How many nodes there are; the largest id tells when omitted.")
+@click.option("--nodes", type=Whole(0), help="How many nodes there are; the largest id tells when omitted.")
 @click.option(
     "--loops",
-    type=float,
+    type=Real(),
     default=1.0,
     show_default=True,
     help="Weight of the self-loop of every node that has none; 0 for none.",

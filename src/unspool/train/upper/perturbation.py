@@ -98,7 +98,7 @@ class DropEntries(Perturbation):
     def features(self, x: Any, rate: Any, key: Tensor, count: Tensor) -> Any:
         """The entries that are left."""
         if isinstance(x, SparseFeatures):
-            return replace(x, operator=x.dropped(rate, key, count))
+            return replace(x, operator=x.dropped(rate, key, count).operator)
         return dropout(x, rate, key, count)
 
 
