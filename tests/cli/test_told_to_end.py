@@ -111,6 +111,7 @@ def test_a_training_of_a_script_ends_and_keeps_the_best_epoch(tmp_path, jobs):
         assert card["metrics"]["epochs"] >= card["metrics"]["epoch"] >= 1
 
 
+@pytest.mark.slow
 def test_a_whole_group_that_is_told_to_end_does_not_fail(tmp_path):
     """Clusters tell every process of a job, not the first alone."""
     with started(*ENDLESS, "--jobs", 2, "--no-report", "--snapshot-every", "0.2", "--out", tmp_path) as run:

@@ -117,6 +117,7 @@ def test_signals_that_are_views(kind, view):
     assert relative(*(torch.autograd.grad(y.sin().sum(), x)[0] for y in (result, expected))) < 1e-12
 
 
+@pytest.mark.slow
 def test_inductor_keeps_the_gradient():
     torch.compiler.reset()
     graph, x, hops = one_way(), signal(2, 9, 4).requires_grad_(), signal(2, 4, 4, 3).requires_grad_()
