@@ -14,7 +14,7 @@ from study.batch.stack_cases import CASES
 HERE = Path(__file__).parent
 
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.slow,
     pytest.mark.skipif(
         importlib.util.find_spec("triton") is None or torch.cuda.is_available(), reason="make kernels installs Triton"
     ),
