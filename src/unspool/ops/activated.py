@@ -55,11 +55,21 @@ def activated_product(
         >>> activated_product(torch.tensor([[1.0, -2.0]]), torch.ones(2, 1), relu=True)
         tensor([[1.]])
     """
-    if x.ndim == 2 and fused(x, weight) and max(weight.shape[-2:]) <= WIDEST:
+    if x.ndim == 2 and fused(x, weight) and fits(*weight.shape[-2:]):
         return _ActivatedProduct.apply(
             x.unsqueeze(1), _one(bias), *_drop(mask), relu, weight[None], _one(shift)
         ).squeeze(1)
     return dense_product(activate(x, bias, relu, mask), weight, shift)
+
+
+def fits(inside: int, outside: int) -> bool:
+    """Whether a product and its way back fit into the memory of a multiprocessor: 160 kB at the bound, 256 kB at 128 times 128.
+
+    Example:
+        >>> fits(64, 128), fits(128, 7), fits(128, 128), fits(256, 7)
+        (True, True, False, False)
+    """
+    return max(inside, outside) <= WIDEST and min(inside, outside) <= WIDEST // 2
 
 
 def _one(value: Tensor | None) -> Tensor | None:

@@ -16,6 +16,7 @@ from unspool.ops.autograd import derived, known_signature
 from unspool.ops.blocks import fold_own, fold_shared, unfold_signal
 from unspool.ops.dropout import Mask
 from unspool.ops.features import DroppedFeatures, SparseFeatures
+from unspool.ops.kernels import WIDEST
 from unspool.ops.sliced import slices_of
 from unspool.ops.spmm import spmm
 
@@ -64,6 +65,17 @@ def form_of(x: SparseFeatures) -> Form:
     """
     size = x.shape[0] * x.shape[1]
     return Form.DENSE if size <= LARGEST and x.values.numel() >= DENSE_FROM * size else Form.SPARSE
+
+
+def by_tiles(x: SparseFeatures, width: int) -> bool:
+    """Whether features meet weights of so many columns in the matrix units: a tile of wider ones does not fit into them.
+
+    Example:
+        >>> x = SparseFeatures.from_tensor(torch.ones(4, 4))
+        >>> by_tiles(x, 64), by_tiles(x, 256)
+        (True, False)
+    """
+    return width <= WIDEST and form_of(x) is Form.DENSE
 
 
 def _tiles(x: SparseFeatures) -> tuple[Any, Tensor]:
@@ -174,11 +186,11 @@ class _FeatureProduct(torch.autograd.Function):
             found = None if ride is None or ride.collecting else ride.find(x, weight)
             if found is not None:
                 return found
-            if form_of(x) is Form.DENSE:
+            if by_tiles(x, weight.shape[2]):
                 return torch.mm(_tiles(x)[1], weight.transpose(0, 1).flatten(1)).unflatten(1, (weight.shape[0], -1))
             return first_layer_cuda.forward(slices_of(x)[0], weight, None, True)[1]
         wanted = ride is not None and ride.collecting
-        if form_of(x) is Form.DENSE:
+        if by_tiles(x, weight.shape[2]):
             some, plain = _dense_forward(x, weight, _mask(rate, key, count), wanted)
         else:
             some, plain = first_layer_cuda.forward(slices_of(x)[0], weight, _mask(rate, key, count), wanted)
@@ -211,7 +223,7 @@ class _FeatureProduct(torch.autograd.Function):
         from unspool.ops.kernels import first_layer_cuda
 
         mask, grad = _mask(*drop) if ctx.drops else None, grads[0].contiguous()
-        if form_of(ctx.x) is Form.DENSE:
+        if by_tiles(ctx.x, weight.shape[2]):
             dw = _dense_backward(ctx.x, grad, weight.shape[0], mask)
         else:
             dw = first_layer_cuda.backward(slices_of(ctx.x)[1], grad, weight.shape[0], mask)

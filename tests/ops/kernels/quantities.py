@@ -38,7 +38,7 @@ def masks(trials: int = TRIALS) -> Mask:
 
 def in_views(mask: Mask) -> Mask:
     """Further masks of the same trials."""
-    return Mask(mask.rate, torch.stack([mask.key, advance(mask.key, 7)], dim=1), mask.count)
+    return Mask(mask.rate, torch.stack([mask.key, advance(mask.key, 7)], dim=1), mask.call)
 
 
 def there(mask: Mask, like: Tensor) -> Mask:
@@ -92,7 +92,7 @@ def words(nodes: int = 70, features: int = 40, share: float = 0.03) -> torch.Ten
 
 
 def features(device: str) -> Quantities:
-    for width, share in ((3, 0.03), (20, 0.03), (64, 0.03), (16, 0.3)):
+    for width, share in ((3, 0.03), (20, 0.03), (64, 0.03), (16, 0.3), (136, 0.3)):
         x = words(150, 40, share)
         narrow, wide = SparseFeatures.from_tensor(x).to(device), SparseFeatures.from_tensor(x.double())
         assert form_of(narrow) is (Form.DENSE if share > 0.1 else Form.SPARSE)
