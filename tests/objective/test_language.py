@@ -89,7 +89,13 @@ class WrongProx(us.EdgeSparse):
         return super().outer_prox(z, 2 * step, given)
 
 
-@pytest.mark.parametrize("kind", [WrongDual, WrongProx])
+class WrongStep(us.EdgeSparse):
+    def dual_step(self, z, step, ahead, given):
+        moved, pull = super().dual_step(z, step, ahead, given)
+        return moved, 0.9 * pull
+
+
+@pytest.mark.parametrize("kind", [WrongDual, WrongProx, WrongStep])
 def test_the_law_of_composite_terms_can_fail(kind):
     with pytest.raises(LawBroken):
         testing.check_term(kind(0.4))

@@ -48,7 +48,7 @@ def test_a_step_of_numbers_is_one_sparse_step(net, asked, monkeypatch):
         return hop_blend(operator, h, x, keep, hop, give)
 
     monkeypatch.setattr(fused, "hop_blend", look)
-    monkeypatch.setattr(fused, "kernels", SimpleNamespace(fused=lambda *tensors: True))  # for the step alone
+    monkeypatch.setattr(fused, "kernels", SimpleNamespace(one_pass=lambda *tensors: True))  # for the step alone
     assert torch.allclose(net(x, graph), wanted, atol=1e-6)
     assert [tuple(map(pytest.approx, one)) for one in seen] == [asked] * net.depth
     assert seen[0][1] == 1.0 or asked[1] != 1.0  # not to rounding: a factor of 1 is not multiplied with

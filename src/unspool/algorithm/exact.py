@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -197,6 +197,8 @@ def _mend(term: Term, given: Given) -> str:
 
 def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
+    # Trap: a network's step in lowest terms has the network's step size, and solvers take their own.
+    problem = replace(problem, fused=None)
     low = check_strictly_convex(problem)
     if problem.composite_terms:
         _look_at_operators(problem, start)
@@ -219,6 +221,7 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
         who: in whose name something is refused.
     """
     _refuse_transforms(who)
+    problem = replace(problem, fused=None)
     on, effort = Dependences(problem), Effort.of(tolerance, limit, start.dtype)
     if problem.composite_terms:
         with torch.no_grad():

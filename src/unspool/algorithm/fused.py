@@ -68,7 +68,7 @@ class FusedStep:
 
     def __call__(self, h: Tensor, given: Given) -> Tensor:
         """One step from h."""
-        if self._numbers and kernels.fused(h, given.x):
+        if self._numbers and kernels.one_pass(h, given.x):
             maps: list[Any] = [1.0 if form.one else form.at(given) for form in (self.h, self.sh, self.x)]
             return hop_blend(given.graph.require_laplacian(), h, given.x, *maps)
         if self.h.zero and self.one is not None:

@@ -54,16 +54,17 @@ class PrimalDual(SteppedAlgorithm):
     def update(self, state: State, problem: Problem) -> State:
         """One step of PD3O."""
         h, v, pull, *duals = state
-        step, graph = self.step_size(problem), problem.given.graph
+        step = self.step_size(problem)
         down = problem.descend(h, step)
         ahead = down - times(pull, step)
         if problem.objective.proximable_terms:
             ahead = ahead + (h - v)
         moved: list[Any] = []
-        for z, term in zip(duals, problem.composite_terms, strict=True):
-            size = self.dual_step(step, problem, term)
-            moved.append(term.dual_prox(z + size * term.operator(ahead, graph), size, problem.given))
-        pull = _pull(moved, problem, down * 0.0)  # not the old one: without composite terms any would stay
+        pull = down * 0.0  # not the old one: without composite terms any would stay
+        for place, (z, term) in enumerate(zip(duals, problem.composite_terms, strict=True)):
+            dual, back = term.dual_step(z, self.dual_step(step, problem, term), ahead, problem.given)
+            moved.append(dual)
+            pull = back if place == 0 else pull + back
         v = down - times(pull, step)
         return (problem.prox(v, step), v, pull, *moved)
 
@@ -71,12 +72,3 @@ class PrimalDual(SteppedAlgorithm):
         """σ of one composite term."""
         bound = len(problem.composite_terms) * term.operator.squared_norm(problem.given.graph)
         return self.balance / (step * bound)
-
-
-def _pull(duals: list[Any], problem: Problem, zero: Any) -> Any:
-    """Σ Kᵀ Z; what stands for nothing where there are no composite terms."""
-    total = None
-    for z, term in zip(duals, problem.composite_terms, strict=True):
-        part = term.operator.adjoint(z, problem.given.graph)
-        total = part if total is None else total + part
-    return zero if total is None else total

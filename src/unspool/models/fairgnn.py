@@ -16,6 +16,7 @@ from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Objective, Smoothness
 from unspool.ops import SparseFeatures, features_of
 from unspool.ops.spmm import spmm
+from unspool.ops.stored_hops import StoredHops
 from unspool.settings import log_uniform, setting
 
 
@@ -69,8 +70,10 @@ class FairGNN(Model):
         note = f"and {self.lambda1:g} ‖Δ softmax(H)‖₁, linearised at every step"
         return replace(Fidelity(0.5) + Smoothness(self.lambda2 / 2), note=note)
 
-    def forward(self, x: Any, graph: Any, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
+    def forward(self, x: Any, graph: Any = None, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
         """Predictions for every node, or some; refused where one of the groups is empty."""
+        if isinstance(x, StoredHops):
+            return super().forward(x, graph, edge_weight, rows)
         x = features_of(x)
         if len(x.shape) >= 2 and x.shape[-1] == self.in_features and x.dtype.is_floating_point:
             _check_groups(x, self.group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,8 +15,9 @@ from unspool.objective.channel import Map
 from unspool.objective.coefficient import Fixed, as_coefficient
 from unspool.objective.formula import leading
 from unspool.objective.kind import Kind
-from unspool.objective.operator import GroupDifference, Incidence, LaplacianPower, LinearOperator
+from unspool.objective.operator import GroupDifference, Incidence, LaplacianPower, LinearOperator, bent
 from unspool.objective.term import Given, Term
+from unspool.ops.dual_step import Cut, dual_step
 from unspool.ops.prox import ball, box, row_shrink, soft_threshold
 
 _ONE = Fixed(1.0)
@@ -52,6 +54,11 @@ class CompositeTerm(Term):
         """The proximal operator of step times the convex conjugate g*, by Moreau's identity."""
         return z - step * self.outer_prox(z / step, 1.0 / step, given)
 
+    def dual_step(self, z: Tensor, step: Map, ahead: Tensor, given: Given) -> tuple[Tensor, Tensor]:
+        """A proximal step of g* from Z + step · K H, and Kᵀ of where it leads."""
+        moved = self.dual_prox(z + step * self.operator(ahead, given.graph), step, given)
+        return moved, self.operator.adjoint(moved, given.graph)
+
 
 @dataclass(frozen=True, eq=False)
 class _FewRows(CompositeTerm):
@@ -79,6 +86,15 @@ class _FewRows(CompositeTerm):
         """Rows or entries cut to the length λ: g* is the indicator of a ball."""
         radius = given[self.weight]
         return ball(z, radius) if self.rows else box(z, -radius, radius)
+
+    def dual_step(self, z: Tensor, step: Map, ahead: Tensor, given: Given) -> tuple[Tensor, Tensor]:
+        """The same; differences across edges are made and cut in one pass."""
+        if type(self.operator) is not Incidence or type(self).dual_prox is not _FewRows.dual_prox:
+            return super().dual_step(z, step, ahead, given)
+        bend = functools.partial(bent, graph=given.graph, power=self.operator.power)
+        cut = Cut.ROWS if self.rows else Cut.ENTRIES
+        moved, pull = dual_step(given.graph.incidence(), z, bend(ahead), step, given[self.weight], cut)
+        return moved, bend(pull)
 
     def formula(self) -> str:
         """λ ‖K H‖₂,₁."""

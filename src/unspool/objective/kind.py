@@ -39,7 +39,7 @@ class Kind:
 
 Kind.SMOOTH = Kind("smooth", ("gradient", "lipschitz"))
 Kind.PROXIMABLE = Kind("proximable", ("prox",))
-Kind.COMPOSITE = Kind("composite", ("outer_value", "outer_prox", "dual_prox"))
+Kind.COMPOSITE = Kind("composite", ("outer_value", "outer_prox", "dual_prox", "dual_step"))
 
 
 def kind_of(term: Any) -> Kind:

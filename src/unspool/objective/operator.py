@@ -57,11 +57,11 @@ class Incidence(LinearOperator):
 
     def __call__(self, h: Tensor, graph: Graph) -> Tensor:
         """B Lᵖ H."""
-        return graph.incidence() @ _bent(h, graph, self.power)
+        return graph.incidence() @ bent(h, graph, self.power)
 
     def adjoint(self, z: Tensor, graph: Graph) -> Tensor:
         """Lᵖ Bᵀ Z."""
-        return _bent(graph.incidence().T @ z, graph, self.power)
+        return bent(graph.incidence().T @ z, graph, self.power)
 
     def squared_norm(self, graph: Graph) -> float:
         """(2 · scale)^(2p+1), since BᵀB = L has frequencies up to 2 · scale."""
@@ -88,12 +88,12 @@ class LaplacianPower(LinearOperator):
 
     def __call__(self, h: Tensor, graph: Graph) -> Tensor:
         """Lᵖ H."""
-        return _bent(h, graph, self.power)
+        return bent(h, graph, self.power)
 
     def adjoint(self, z: Tensor, graph: Graph) -> Tensor:
         """The same: L is symmetric, where it is BᵀB."""
         graph.require_incidence()
-        return _bent(z, graph, self.power)
+        return bent(z, graph, self.power)
 
     def squared_norm(self, graph: Graph) -> float:
         """(2 · scale)^(2p)."""
@@ -157,7 +157,7 @@ def _check_power(power: Any, least: int) -> None:
         raise InputError("power", power, f"a whole number of at least {least}")
 
 
-def _bent(h: Tensor, graph: Graph, power: int) -> Tensor:
+def bent(h: Tensor, graph: Graph, power: int) -> Tensor:
     for _ in range(power):
         h = graph.laplacian_times(h)
     return h

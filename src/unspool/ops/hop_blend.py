@@ -1,4 +1,4 @@
-"""One hop with shares of where it started and of the input: one sparse step over all trials on a GPU."""
+"""One hop with shares of where it started and of the input: one sparse step over all trials."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class _HopBlend(torch.autograd.Function):
         crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor,
         h: Tensor, x: Tensor | None, keep: Tensor | None, hop: Tensor | None, give: Tensor | None,
     ) -> Any:  # fmt: skip
-        from unspool.ops.kernels import cuda
-
         h, x = h.contiguous(), None if x is None else x.contiguous()
         keep, hop, give = (None if n is None else n.contiguous() for n in (keep, hop, give))
         groups = max((n.shape[0] for n in (keep, hop, give) if n is not None), default=1)
         out = torch.empty_like(h)
         flat = None if x is None else x.flatten(1)
         each = h.shape[1] // groups * h.shape[2]
-        cuda.blend(Csr(crow, col, val, hubs), h.flatten(1), out.view(h.shape[0], -1), hop, keep, give, flat, each)
+        _kernels(h).blend(
+            Csr(crow, col, val, hubs), h.flatten(1), out.view(h.shape[0], -1), hop, keep, give, flat, each
+        )
         return out
 
     @staticmethod
@@ -86,6 +86,8 @@ class _Dot(torch.autograd.Function):
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, groups: int) -> Any:
+        if not kernels.fused(a, b):
+            return kernels.cpu.dot(a, b, groups)
         from unspool.ops.kernels import tiles_cuda
 
         return tiles_cuda.dot(a, b, groups)
@@ -112,6 +114,15 @@ def _times(number: Tensor, signal: Tensor) -> Tensor:
     return signal * number[:, None].expand(-1, share).reshape(-1, 1)
 
 
+def _kernels(h: Tensor) -> Any:
+    """The blend for the device of a signal."""
+    if not kernels.fused(h):
+        return kernels.cpu
+    from unspool.ops.kernels import cuda
+
+    return cuda
+
+
 def _none(number: Number) -> bool:
     return not isinstance(number, Tensor) and number == 0
 
@@ -121,7 +132,7 @@ def hop_blend(
 ) -> Tensor:
     r"""A hop, a share of where it started and a share of the input: ``hop * (A @ h) + keep * h + give * x``.
 
-    On a GPU this is one sparse step over all trials. A plain 0 is not computed with, nor is what it multiplies read.
+    This is one sparse step over all trials, in one buffer. A plain 0 is not computed with, nor is what it multiplies read.
 
     Args:
         graph: a ``Graph`` or an :class:`~unspool.ops.operator.Operator`, square.
@@ -140,7 +151,7 @@ def hop_blend(
     plain = h.ndim >= 2 and 0 < h.shape[-1] <= _WIDEST and h.numel() > 0 and operator.shape[0] == operator.shape[1]
     plain = plain and (_none(give) or (x is not None and x.shape == h.shape))
     plain = plain and all(not isinstance(n, Tensor) or n.ndim == 0 for n in numbers)
-    if not (plain and kernels.fused(h, *(() if x is None else (x,)), operator.forward.val)):
+    if not (plain and kernels.one_pass(h, *(() if x is None else (x,)), operator.forward.val)):
         return _formula(graph, h, x, keep, hop, give)
     check_signal(operator, h)
     wide = h.movedim(-2, 0)

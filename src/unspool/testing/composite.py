@@ -62,6 +62,10 @@ def check_composite(term: CompositeTerm, h: Tensor, given: Given, generator: tor
         moreau = z - step * term.outer_prox(z / step, 1.0 / step, given)
         gap = relative(term.dual_prox(z, step, given), moreau)
         require(gap < 1e-9, f"{term.name}.dual_prox breaks Moreau's identity with outer_prox by {gap:.1e}")
+        moved = term.dual_prox(2 * z + step * term.operator(h, given.graph), step, given)
+        whole = torch.cat([moved, term.operator.adjoint(moved, given.graph)], -2)
+        gap = relative(torch.cat(term.dual_step(2 * z, step, h, given), -2), whole)
+        require(gap < 1e-9, f"{term.name}.dual_step is not its dual_prox behind its operator (off by {gap:.1e})")
     leaf = torch.zeros_like(z).requires_grad_()
     for method in (term.outer_prox, term.dual_prox):
         (slope,) = torch.autograd.grad(method(leaf, 0.5, given).sum(), leaf)

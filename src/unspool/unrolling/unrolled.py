@@ -9,7 +9,7 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor, nn
 
-from unspool.algorithm import Algorithm, Exact, GradientDescent, Problem, ProximalGradient
+from unspool.algorithm import Algorithm, Exact, GradientDescent, PrimalDual, Problem, ProximalGradient
 from unspool.algorithm.algorithm import check_fit, initial_state, shipped
 from unspool.algorithm.fixed_point import fixed_point
 from unspool.algorithm.fused import fused_step
@@ -137,7 +137,7 @@ class Unrolled(nn.Module):
         self.adjoint = self._chosen_adjoint(with_between(between, adjoint))
         self.between = between
         # Only rules that take exactly the step they name: another may ask for a part of it.
-        whole_steps = type(algorithm) in (GradientDescent, ProximalGradient)
+        whole_steps = type(algorithm) in (GradientDescent, ProximalGradient, PrimalDual)
         self._fused = fused_step(objective, getattr(algorithm, "step", None)) if whole_steps else None
         self._names = names_of(self.leaves)
         self.coefficients = nn.ParameterDict()

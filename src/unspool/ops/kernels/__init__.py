@@ -55,3 +55,19 @@ def fused(*tensors: Tensor) -> bool:
     watched = torch.compiler.is_compiling() or is_in_torch_dispatch_mode(include_infra_modes=False)
     plain = not (watched or torch.is_autocast_enabled("cuda"))
     return plain and all(t.device.type in KERNEL_DEVICES and t.dtype == torch.float32 for t in tensors)
+
+
+def one_pass(*tensors: Tensor) -> bool:
+    """Whether ops that have a pass of their own take it: where kernels do, and on the CPU in full precision, without autocast.
+
+    Nor where a compiler or a dispatch mode looks at torch's operations.
+
+    Example:
+        >>> one_pass(torch.ones(2)), one_pass(torch.ones(2, dtype=torch.bfloat16))
+        (True, False)
+    """
+    if fused(*tensors):
+        return True
+    watched = torch.compiler.is_compiling() or is_in_torch_dispatch_mode(include_infra_modes=False)
+    full = all(t.device.type == "cpu" and t.dtype in (torch.float32, torch.float64) for t in tensors)
+    return full and len({t.dtype for t in tensors}) == 1 and not (watched or torch.is_autocast_enabled("cpu"))

@@ -46,6 +46,46 @@ def step(
         out[first:last].addmm_(matrix, y, beta=0.0 if nothing else 1.0, alpha=scale)
 
 
+def blend(
+    csr: Csr,
+    y: Tensor,
+    out: Tensor,
+    hop: Tensor | None,
+    keep: Tensor | None,
+    give: Tensor | None,
+    x: Tensor | None,
+    each: int,
+) -> None:
+    """Compute ``out = hop * M y + keep * y + give * x`` in one buffer, with a number for ``each`` columns, or one for all."""
+    terms = [(n, s) for n, s in ((keep, y), (give, x)) if n is not None and s is not None]
+    if hop is not None and hop.numel() > 1:  # columns of a product have no numbers of their own
+        step(csr, y, out, 1.0, None, None, None)
+        out.mul_(hop.repeat_interleave(each))
+    elif not terms:
+        step(csr, y, out, 1.0 if hop is None else float(hop), None, None, None)
+    else:
+        number, signal = terms.pop()
+        torch.mul(signal, number.repeat_interleave(each) if number.numel() > 1 else number, out=out)
+        while terms:
+            _add(out, *terms.pop(), each)
+        step(csr, y, out, 1.0 if hop is None else float(hop), out, None, None)
+        return
+    for number, signal in terms:
+        _add(out, number, signal, each)
+
+
+def _add(out: Tensor, number: Tensor, signal: Tensor, each: int) -> None:
+    if number.numel() > 1:
+        out.addcmul_(signal, number.repeat_interleave(each))
+    else:
+        out.add_(signal, alpha=float(number))
+
+
+def dot(a: Tensor, b: Tensor, groups: int) -> Tensor:
+    """Σ a b over the nodes and channels of each group of blocks."""
+    return torch.linalg.vecdot(a, b).sum(0).view(groups, -1).sum(1)
+
+
 def _pieces(csr: Csr) -> Iterator[tuple[int, int, Csr]]:
     """Rows of a matrix with more entries than its columns' type counts, in pieces that have no more; else all at once."""
     rows = csr.crow.numel() - 1
