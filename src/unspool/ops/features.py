@@ -167,6 +167,71 @@ class DroppedFeatures:
         return feature_product(self.features, weight, self.mask)
 
 
+class WeightedRows(SparseFeatures):
+    """Sparse features whose rows are multiplied by a factor each, M X, which is laid on the product: (M X) W = M (X W).
+
+    So all views that lose other nodes share the entries of X. Whoever asks for the entries gets them multiplied.
+
+    Args:
+        features: X.
+        factor: one number for each node, shape (nodes, 1).
+
+    Example:
+        >>> import torch
+        >>> x = WeightedRows(SparseFeatures.from_tensor(torch.ones(2, 2)), torch.tensor([[0.0], [2.0]]))
+        >>> x @ torch.tensor([[1.0], [10.0]])
+        tensor([[ 0.],
+                [22.]])
+        >>> x.values, x.dropped(0.0, torch.tensor(0, dtype=torch.int32)).to_dense()
+        (tensor([0., 0., 2., 2.]), tensor([[0., 0.],
+                [2., 2.]]))
+    """
+
+    features: SparseFeatures
+    factor: Tensor
+
+    def __init__(self, features: SparseFeatures, factor: Tensor) -> None:
+        vars(self).update(features=features, factor=factor)
+
+    @property
+    def operator(self) -> Operator:  # type: ignore[override]
+        """The entries, multiplied."""
+        x = self.features
+        a, b = x.operator.forward, x.operator.transpose
+        val = a.val * self.factor[:, 0].index_select(0, x.rows.long())
+        val_t = val.index_select(0, x.order)
+        return Operator(Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val_t, b.hubs), x.operator.shape)
+
+    @property
+    def rows(self) -> Tensor:  # type: ignore[override]
+        """The row of each entry."""
+        return self.features.rows
+
+    @property
+    def order(self) -> Tensor:  # type: ignore[override]
+        """Where the entries of the transpose stand."""
+        return self.features.order
+
+    @property
+    def shape(self) -> torch.Size:
+        """(nodes, features)."""
+        return self.features.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the entries."""
+        return self.features.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the entries live."""
+        return self.features.device
+
+    def to_dense(self) -> Tensor:
+        """As a plain tensor."""
+        return self.factor * self.features.to_dense()
+
+
 def feature_product(x: SparseFeatures, weight: Tensor, mask: Mask | None) -> Tensor:
     """X W, under a mask on the entries of X where there is one; many trials at once on a GPU (:mod:`unspool.ops.stacked_features`).
 
@@ -176,6 +241,8 @@ def feature_product(x: SparseFeatures, weight: Tensor, mask: Mask | None) -> Ten
         tensor([[1.],
                 [2.]])
     """
+    if isinstance(x, WeightedRows):
+        return x.factor * feature_product(x.features, weight, mask)
     if fused(x.values, weight) and not _stacked(x.values):
         from unspool.ops.stacked_features import stacked_feature_product
 

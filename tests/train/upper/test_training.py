@@ -38,6 +38,21 @@ def test_a_run_that_was_cut_off_ends_with_the_same_numbers(tmp_path: Path) -> No
         train_trial(other, DATA, snapshot=tmp_path / "run.pt")
 
 
+def test_a_run_without_a_trial_goes_on_with_the_masks_it_began_with(tmp_path: Path) -> None:
+    def model() -> torch.nn.Module:
+        torch.manual_seed(0)
+        return us.models.SGC(DATA.features.shape[1], 3)
+
+    task, config = train.Task.of(DATA), TrainConfig(epochs=6, upper="ce under drop_nodes(0.5)")
+    whole = train.fit(model(), task, config)
+    first = model()
+    train.fit(first, task, config.replace(epochs=3), snapshot=tmp_path / "run.pt")
+    again = model()
+    torch.manual_seed(2**64 - 1)  # another process has another one
+    continued = train.fit(again, task, config, snapshot=tmp_path / "run.pt")
+    assert [e.to_list() for e in continued.history] == [e.to_list() for e in whole.history]
+
+
 def test_seeds_have_masks_of_their_own_and_the_same_ones_again() -> None:
     def losses(seed: int) -> list[float]:
         trial = Trial(us.models.SGC, {}, TrainConfig(epochs=3, upper="ce under drop_nodes(0.5)"), seed)

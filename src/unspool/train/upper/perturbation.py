@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -13,6 +13,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph, Normalisation
 from unspool.ops import Operator, SparseFeatures
 from unspool.ops.dropout import advance, drop_entries, dropout, key
+from unspool.ops.features import WeightedRows
 from unspool.ops.operator import Csr
 from unspool.settings.kinds import Kind, Real
 from unspool.train.upper.term import accepted, shown
@@ -77,9 +78,7 @@ class DropNodes(Perturbation):
     def features(self, x: Any, rate: Any, key: Tensor, count: Tensor) -> Any:
         """The rows that are left."""
         rows = dropout(torch.ones(x.shape[-2], 1, dtype=x.dtype, device=x.device), rate, key, count)
-        if isinstance(x, SparseFeatures):
-            return _with_values(x, x.values * rows[:, 0].index_select(0, x.rows.long()))
-        return x * rows
+        return WeightedRows(x, rows) if isinstance(x, SparseFeatures) else x * rows
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class DropEntries(Perturbation):
     def features(self, x: Any, rate: Any, key: Tensor, count: Tensor) -> Any:
         """The entries that are left."""
         if isinstance(x, SparseFeatures):
-            return replace(x, operator=x.dropped(rate, key, count).operator)
+            return SparseFeatures(x.dropped(rate, key, count).operator, x.rows, x.order)
         return dropout(x, rate, key, count)
 
 
@@ -175,15 +174,6 @@ def view_key(key: Tensor, view: int | Tensor) -> Tensor:
     if not isinstance(view, Tensor):
         return advance(key, view) if view else key
     return torch.where(view == 0, key, advance(key, view))
-
-
-def _with_values(x: SparseFeatures, val: Tensor) -> SparseFeatures:
-    """The same places with other entries."""
-    a, b = x.operator.forward, x.operator.transpose
-    made = Operator(
-        Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val.index_select(0, x.order), b.hubs), x.operator.shape
-    )
-    return replace(x, operator=made)
 
 
 def _fates(graph: Graph, row: Tensor, col: Tensor, rate: Any, key: Tensor, count: Tensor) -> Tensor:
