@@ -161,6 +161,35 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], Any])
         raise
 
 
+def append(path: Path, values: Any) -> None:
+    """Write the memory of an array, whose numbers lie one behind the other, behind what a file holds.
+
+    Example:
+        >>> import array, tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "numbers.bin"
+        >>> for numbers in ([1, 2], [3]):
+        ...     append(file, array.array("b", numbers))
+        >>> file.read_bytes()
+        b'\\x01\\x02\\x03'
+    """
+    with path.open("ab") as held:
+        held.write(values)
+
+
+def cut(path: Path, size: int) -> None:
+    """Take back what a file holds beyond a size."""
+    if path.exists() and path.stat().st_size > size:
+        os.truncate(path, size)
+
+
+def bring_down(paths: set[Path]) -> None:
+    """Bring what was written into some files down to the disk, before it is noted; the set is emptied."""
+    for path in paths:
+        with path.open("rb") as held:
+            os.fsync(held.fileno())
+    paths.clear()
+
+
 def remove_leftovers(folder: str | os.PathLike[str], names: str) -> None:
     """Remove what killed processes were writing: temporary files of :func:`write_whole`, and nothing else.
 

@@ -124,8 +124,8 @@ def test_whenever_it_is_killed_the_same_build_goes_on_and_nothing_half_written_i
     monkeypatch.setattr(building, "EVERY", every)
     index, weight = listed(3, weighted, edges=1500)
     expected = made(index, weight, directed=directed)
-    real, calls = building._append, []
-    monkeypatch.setattr(building, "_append", lambda file, values: (calls.append(file), real(file, values)))
+    real, calls = building.append, []
+    monkeypatch.setattr(building, "append", lambda file, values: (calls.append(file), real(file, values)))
     built(tmp_path / "whole", index, weight, directed=directed)
     total = len(calls)
     for stop in range(0, total, max(total // 12, 1)):
@@ -138,12 +138,12 @@ def test_whenever_it_is_killed_the_same_build_goes_on_and_nothing_half_written_i
                 raise KilledError
             real(file, values)
 
-        monkeypatch.setattr(building, "_append", torn)
+        monkeypatch.setattr(building, "append", torn)
         with pytest.raises(KilledError):
             built(folder, index, weight, directed=directed)
         with pytest.raises(DataError, match=r"a graph was being built here and is not finished; run the same"):
             Graph.open(folder)
-        monkeypatch.setattr(building, "_append", real)
+        monkeypatch.setattr(building, "append", real)
         built(folder, index, weight, directed=directed)
         same(Graph.open(folder), expected)
 
@@ -243,7 +243,7 @@ def test_a_full_disk_is_said_and_leaves_no_graph(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     index, _ = listed(11, edges=50)
-    monkeypatch.setattr(building, "_append", full)
+    monkeypatch.setattr(building, "append", full)
     with pytest.raises(OSError, match="No space left"):
         built(tmp_path / "g", index)
     with pytest.raises(DataError, match="not finished"):

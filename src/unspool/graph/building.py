@@ -16,12 +16,13 @@ import numpy as np
 import torch
 
 from unspool.errors import DataError, InputError, mention
-from unspool.files import Unsound, alone_in, read_sealed, write_sealed
+from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed
 from unspool.graph.adjacency import assembled, degrees, diagonal_of
 from unspool.graph.compress import Rows
 from unspool.graph.edges import check_loops, notes_of, unsaid_of
-from unspool.graph.folder import ARRAYS, CARD, array_file, write_card
+from unspool.graph.folder import ARRAYS, GRAPH, write_card
 from unspool.graph.merge import Distinct, distinct
+from unspool.sealed_folder import file_of
 
 Array = np.ndarray[Any, Any]
 #: Some edges: their sources, targets, and weights where there are any.
@@ -75,19 +76,19 @@ def build_graph(
     check_loops(loops)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    if (place / CARD).exists():
+    if (place / GRAPH.card).exists():
         raise DataError(
             str(place), "there is a graph already", f"choose another folder with {mention('path')}, or remove it"
         )
     with alone_in(place):
-        work = place / ".building"
+        work = place / GRAPH.work
         known = {**asked, "nodes": nodes, "directed": directed, "loops": loops, "memory": memory}
         state = _resumed(work, known)
         if state is None:
             if work.exists():
                 shutil.rmtree(work)
             for name in ARRAYS:  # of a build that had nearly ended
-                array_file(place, name).unlink(missing_ok=True)
+                file_of(place, name).unlink(missing_ok=True)
             work.mkdir()
             state = _looked_through(read, known, nodes, memory, tell)
             _save(work, state)
@@ -188,14 +189,14 @@ def _split(
             )
             for name, written in values.items():
                 touched.add(work / f"{name}{way}-{b}")
-                _append(work / f"{name}{way}-{b}", written)
+                append(work / f"{name}{way}-{b}", written)
             sizes[b] += mine.size
         state.chunks, state.split[way] = number + 1, sizes
         if time.monotonic() - noted > EVERY:
-            _flush(touched)
+            bring_down(touched)
             _save(work, state)
             noted = time.monotonic()
-    _flush(touched)
+    bring_down(touched)
     state.done[way], state.split[way] = 0, sizes
     _save(work, state)
 
@@ -206,7 +207,7 @@ def _sort(
     """Sort and merge bucket by bucket, and append its rows to the arrays."""
     names = [f"{name}{way}" for name in ("col", "count", "weight")] + ([] if way else ["degree"])
     for name in names:
-        _cut(work / name, state.written.get(name, 0))
+        cut(work / name, state.written.get(name, 0))
     for b in range(state.done[way], len(state.bounds) - 1):
         tell(f"bucket {b + 1} of {len(state.bounds) - 1}")
         first, last = state.bounds[b], state.bounds[b + 1]
@@ -222,8 +223,8 @@ def _sort(
                 state.counts[name] = state.counts.get(name, 0) + getattr(found, name)
             state.counts["loops"] = state.counts.get("loops", 0) + int(diagonal.sum())
         for name, values in arrays.items():
-            _append(work / name, values.numpy())
-            _flush({work / name})
+            append(work / name, values.numpy())
+            bring_down({work / name})
             state.written[name] = (work / name).stat().st_size
         state.done[way] = b + 1
         _save(work, state)
@@ -261,14 +262,14 @@ def _finished(place: Path, work: Path, state: Progress, directed: bool | None, w
         crow = np.zeros(state.nodes + 1, np.int64)
         np.cumsum(count, out=crow[1:])
         (work / f"crow{way}").unlink(missing_ok=True)
-        _append(work / f"crow{way}", crow)
-        _flush({work / f"crow{way}"})
+        append(work / f"crow{way}", crow)
+        bring_down({work / f"crow{way}"})
     if directed and all(_same(work / name, work / f"{name}_t") for name in ("crow", "col", "weight")):
         for name in ("crow_t", "col_t", "weight_t"):
             (work / name).unlink(missing_ok=True)
     for name in ("degree", "crow", "col", "weight", "crow_t", "col_t", "weight_t"):
         if (work / name).exists():
-            os.replace(work / name, array_file(place, name))
+            os.replace(work / name, file_of(place, name))
     counted = Distinct(
         Rows(*[torch.empty(0)] * 3), torch.empty(0), None, *(state.counts[n] for n in ("repeated", "single", "apart"))
     )
@@ -296,28 +297,9 @@ def _resumed(work: Path, known: dict[str, Any]) -> Progress | None:
 def _cut_back(work: Path, way: str, sizes: list[int], weighted: bool) -> None:
     """Take back what was written into the buckets after the last note of it."""
     for b, size in enumerate(sizes):
-        _cut(work / f"keys{way}-{b}", 8 * size)
+        cut(work / f"keys{way}-{b}", 8 * size)
         if weighted:
-            _cut(work / f"weights{way}-{b}", 8 * size)
-
-
-def _cut(file: Path, size: int) -> None:
-    if file.exists() and file.stat().st_size > size:
-        os.truncate(file, size)
-
-
-def _append(file: Path, values: Array) -> None:
-    """Write behind what a file holds."""
-    with file.open("ab") as held:
-        held.write(np.ascontiguousarray(values).view(np.uint8).data)
-
-
-def _flush(files: set[Path]) -> None:
-    """Bring what was written down to the disk, before it is noted."""
-    for file in files:
-        with file.open("rb") as held:
-            os.fsync(held.fileno())
-    files.clear()
+            cut(work / f"weights{way}-{b}", 8 * size)
 
 
 def _same(one: Path, other: Path) -> bool:

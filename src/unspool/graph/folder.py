@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +11,23 @@ import torch
 from torch import Tensor
 
 from unspool.errors import DataError
-from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.graph.adjacency import Adjacency
 from unspool.graph.compress import Rows
+from unspool.sealed_folder import FolderKind, file_of
 
-#: The card, whose presence says that the folder is whole.
-CARD, FORMAT = "graph.json", 1
+#: How a folder with a graph is sealed, and what is said of one that is not.
+GRAPH = FolderKind(
+    what="unspool graph",
+    card="graph.json",
+    format=1,
+    work=".building",
+    absent="there is no graph in this folder",
+    unfinished="a graph was being built here and is not finished",
+    foreign="it is not the card of a graph",
+    make="build a graph there with unspool graph build",
+    again="build it again with unspool graph build",
+    go_on="run the same unspool graph build again to go on",
+)
 #: The arrays of a folder and what they hold; the last three are there where they are needed.
 ARRAYS = {
     "degree": "<f8",
@@ -30,7 +38,6 @@ ARRAYS = {
     "col_t": "<i4",
     "weight_t": "<f8",
 }
-_AGAIN = "build it again with unspool graph build"
 
 
 class Opened(NamedTuple):
@@ -41,19 +48,10 @@ class Opened(NamedTuple):
     notes: tuple[str, ...]
 
 
-def array_file(folder: Path, name: str) -> Path:
-    """Where an array lies, as plain numbers without a header."""
-    return folder / f"{name}.bin"
-
-
 def write_card(folder: Path, loops: int, notes: tuple[str, ...]) -> None:
-    """Seal a folder whose arrays are in place: their sizes and checksums, the number of loops and what was done to the edges."""
-    names = [name for name in ARRAYS if array_file(folder, name).is_file()]
-    arrays = {
-        name: {"bytes": array_file(folder, name).stat().st_size, "sha256": _digest(folder, name)} for name in names
-    }
-    card = {"format": FORMAT, "what": "unspool graph", "loops": loops, "notes": notes, "arrays": arrays}
-    write_sealed(folder / CARD, lambda file: file.write(json.dumps(card, indent=1).encode()))
+    """Seal a folder whose arrays are in place, with the number of loops and what was done to the edges."""
+    names = [name for name in ARRAYS if file_of(folder, name).is_file()]
+    GRAPH.seal(folder, names, loops=loops, notes=notes)
 
 
 def opened(folder: Any, check: bool = True) -> Opened:
@@ -64,56 +62,18 @@ def opened(folder: Any, check: bool = True) -> Opened:
         check: whether to compare checksums, which reads everything once.
     """
     place = Path(folder)
-    card = _card(place)
-    for name, known in card["arrays"].items():
-        _check_array(place, name, known, check)
+    card = GRAPH.opened(place, check)
     degree, crow = _array(place, "degree"), _array(place, "crow")
     entries = int(crow[-1]) if crow.numel() else -1
     forward = _rows(place, crow, entries, "")
     transpose = _rows(place, _array(place, "crow_t"), entries, "_t") if "crow_t" in card["arrays"] else forward
     if degree.numel() != crow.numel() - 1 or not all(_fits(rows, entries) for rows in (forward, transpose)):
-        raise DataError(str(place), "its arrays do not fit each other", _AGAIN)
+        raise DataError(str(place), "its arrays do not fit each other", GRAPH.again)
     return Opened(Adjacency(forward, transpose, int(card["loops"])), degree, tuple(card["notes"]))
 
 
-def _card(place: Path) -> Mapping[str, Any]:
-    if not place.is_dir():
-        what = "is a file, not a folder" if place.is_file() else "does not exist"
-        raise FileNotFoundError(f"{place} {what}; check the path, or build a graph there with unspool graph build")
-    if not (place / CARD).is_file():
-        unfinished = (place / ".building").is_dir()
-        what = "a graph was being built here and is not finished" if unfinished else "there is no graph in this folder"
-        raise DataError(str(place), what, "run the same unspool graph build again to go on" if unfinished else _AGAIN)
-    try:
-        card = json.loads(read_sealed(place / CARD).read())
-    except (Unsound, ValueError) as problem:
-        raise DataError(str(place / CARD), f"it is damaged ({problem})", _AGAIN) from None
-    if not isinstance(card, dict) or card.get("what") != "unspool graph":  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DataError(str(place / CARD), "it is not the card of a graph", _AGAIN)
-    if card["format"] != FORMAT:
-        raise DataError(str(place / CARD), f"it has format {card['format']}, and this version reads {FORMAT}", _AGAIN)
-    return card
-
-
-def _check_array(place: Path, name: str, known: Mapping[str, Any], check: bool) -> None:
-    file = array_file(place, name)
-    if not file.is_file():
-        raise DataError(str(place), f"its file {file.name} is missing", _AGAIN)
-    if file.stat().st_size != known["bytes"]:
-        raise DataError(
-            str(file), f"it has {file.stat().st_size} bytes, not the {known['bytes']} that were written", _AGAIN
-        )
-    if check and _digest(place, name) != known["sha256"]:
-        raise DataError(str(file), "it has changed since it was written: its checksum does not match", _AGAIN)
-
-
-def _digest(folder: Path, name: str) -> str:
-    with array_file(folder, name).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _array(place: Path, name: str) -> Tensor:
-    file, kind = array_file(place, name), np.dtype(ARRAYS[name])
+    file, kind = file_of(place, name), np.dtype(ARRAYS[name])
     if os.path.getsize(file) == 0:
         return torch.from_numpy(np.empty(0, kind))
     # Mode c: what somebody writes into the tensor stays in memory, and the file as it is.
@@ -121,7 +81,7 @@ def _array(place: Path, name: str) -> Tensor:
 
 
 def _rows(place: Path, crow: Tensor, entries: int, suffix: str) -> Rows:
-    weighted = array_file(place, f"weight{suffix}").is_file()
+    weighted = file_of(place, f"weight{suffix}").is_file()
     weight = _array(place, f"weight{suffix}") if weighted else None
     return Rows(crow.int() if 0 <= entries < 2**31 else crow, _array(place, f"col{suffix}"), weight)
 

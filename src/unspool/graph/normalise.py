@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unspool.graph.adjacency import Adjacency
-from unspool.graph.compress import Rows, blocks, rows_in
+from unspool.graph.compress import Block, Rows, blocks, rows_in
 from unspool.ops import Operator
 from unspool.ops.operator import Csr, compressed
 
@@ -59,22 +59,32 @@ def stays_symmetric(w: Adjacency, degree: Tensor, how: Normalisation) -> bool:
 
 def _values(rows: Rows, degree: Tensor, how: Normalisation, dtype: torch.dtype, turned: bool) -> Tensor:
     """The entries of A, or of its transpose, block by block."""
-    if how is Normalisation.NONE and rows.beside is not None:
-        return rows.beside.to(dtype)
-    if how is Normalisation.NONE:
-        return torch.ones(rows.col.numel(), dtype=dtype, device=rows.col.device)
-    inverse = inverse_of(degree)
-    factor = (inverse if how is Normalisation.RANDOM_WALK else inverse.sqrt()).to(rows.col.device)
+    factor = factor_of(degree, how).to(rows.col.device)
     out = torch.empty(rows.col.numel(), dtype=dtype, device=rows.col.device)
     for block in blocks(rows.crow):
-        row, col = rows_in(rows.crow, block), rows.col[block.start : block.stop].long()
-        one_sided = how is Normalisation.RANDOM_WALK
-        # The order of the products keeps A exactly symmetric in floating point.
-        value = factor[col if turned else row] if one_sided else factor[row] * factor[col]
-        if rows.beside is not None:
-            value = rows.beside[block.start : block.stop].double() * value
-        out[block.start : block.stop] = value
+        out[block.start : block.stop] = block_values(rows, block, factor, how, turned)
     return out
+
+
+def factor_of(degree: Tensor, how: Normalisation) -> Tensor:
+    """What the rows of W are multiplied by, and under symmetric normalisation its columns: one float64 for each node."""
+    if how is Normalisation.NONE:
+        return torch.empty(0, dtype=torch.float64)
+    inverse = inverse_of(degree)
+    return inverse if how is Normalisation.RANDOM_WALK else inverse.sqrt()
+
+
+def block_values(rows: Rows, block: Block, factor: Tensor, how: Normalisation, turned: bool = False) -> Tensor:
+    """The entries of A, or of its transpose, in a block of rows of W, in float64."""
+    weight = None if rows.beside is None else rows.beside[block.start : block.stop].double()
+    if how is Normalisation.NONE:
+        count = block.stop - block.start
+        return torch.ones(count, dtype=torch.float64, device=rows.col.device) if weight is None else weight
+    row, col = rows_in(rows.crow, block), rows.col[block.start : block.stop].long()
+    one_sided = how is Normalisation.RANDOM_WALK
+    # The order of the products keeps A exactly symmetric in floating point.
+    value = factor[col if turned else row] if one_sided else factor[row] * factor[col]
+    return value if weight is None else weight * value
 
 
 def inverse_of(degree: Tensor) -> Tensor:

@@ -1,0 +1,108 @@
+"""A folder of large files that counts when its card is there: written last, with the sizes and checksums of all the others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unspool.errors import DataError
+from unspool.files import Unsound, read_sealed, write_sealed
+
+
+@dataclass(frozen=True)
+class FolderKind:
+    """What a folder holds, and how that is said.
+
+    Attributes:
+        what: the word for it in the card.
+        card: the name of the card.
+        format: the number of its format.
+        work: the folder inside where unfinished work lies.
+        absent, unfinished, foreign: what is wrong with a folder that holds none, one that is not finished, and another card.
+        make, again, go_on: the way out where there is no folder, where it is of no use, and where it is not finished.
+    """
+
+    what: str
+    card: str
+    format: int
+    work: str
+    absent: str
+    unfinished: str
+    foreign: str
+    make: str
+    again: str
+    go_on: str
+
+    def seal(self, folder: Path, names: Iterable[str], **facts: Any) -> None:
+        """Write the card of a folder whose files are in place."""
+        files = {
+            name: {"bytes": file_of(folder, name).stat().st_size, "sha256": digest(file_of(folder, name))}
+            for name in names
+        }
+        card = {"format": self.format, "what": self.what, **facts, "arrays": files}
+        write_sealed(folder / self.card, lambda file: file.write(json.dumps(card, indent=1).encode()))
+
+    def opened(self, folder: Path, check: bool) -> Mapping[str, Any]:
+        """The card of a folder whose files are as they were written; ``check`` compares checksums, reading everything once."""
+        card = self._card(folder)
+        for name, known in card["arrays"].items():
+            self._check_file(folder, name, known, check)
+        return card
+
+    def _card(self, place: Path) -> Mapping[str, Any]:
+        if not place.is_dir():
+            what = "is a file, not a folder" if place.is_file() else "does not exist"
+            raise FileNotFoundError(f"{place} {what}; check the path, or {self.make}")
+        if not (place / self.card).is_file():
+            unfinished = (place / self.work).is_dir()
+            raise DataError(
+                str(place),
+                self.unfinished if unfinished else self.absent,
+                self.go_on if unfinished else self.again,
+            )
+        try:
+            card = json.loads(read_sealed(place / self.card).read())
+        except (Unsound, ValueError) as problem:
+            raise DataError(str(place / self.card), f"it is damaged ({problem})", self.again) from None
+        if not isinstance(card, dict) or card.get("what") != self.what:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DataError(str(place / self.card), self.foreign, self.again)
+        if card["format"] != self.format:
+            raise DataError(
+                str(place / self.card),
+                f"it has format {card['format']}, and this version reads {self.format}",
+                self.again,
+            )
+        return card
+
+    def _check_file(self, place: Path, name: str, known: Mapping[str, Any], check: bool) -> None:
+        file = file_of(place, name)
+        if not file.is_file():
+            raise DataError(str(place), f"its file {file.name} is missing", self.again)
+        if file.stat().st_size != known["bytes"]:
+            raise DataError(
+                str(file),
+                f"it has {file.stat().st_size} bytes, not the {known['bytes']} that were written",
+                self.again,
+            )
+        if check and digest(file) != known["sha256"]:
+            raise DataError(str(file), "it has changed since it was written: its checksum does not match", self.again)
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """Where a file lies; arrays are plain numbers without a header, in ``NAME.bin``.
+
+    Example:
+        >>> file_of(Path("graph"), "col").name, file_of(Path("hops"), "facts.npz").name
+        ('col.bin', 'facts.npz')
+    """
+    return folder / (name if "." in name else f"{name}.bin")
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 sum of a file."""
+    with file.open("rb") as held:
+        return hashlib.file_digest(held, "sha256").hexdigest()
