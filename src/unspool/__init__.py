@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; at run time a name is i
     from unspool import explain as explain
     from unspool import explore as explore
     from unspool import graph as graph
+    from unspool import hops as hops
     from unspool import links as links
     from unspool import models as models
     from unspool import nn as nn
@@ -143,7 +144,7 @@ __version__ = "0.2.0"
 #: Where names come from; packages come from themselves. ``import unspool`` alone loads nothing, so the command line answers at once.
 _FROM = {
     "": (
-        "algorithm", "datasets", "denoise", "deploy", "estimator", "evaluate", "explain", "explore", "graph", "links", "models", "nn", "objective", "ops", "report", "reproduce",
+        "algorithm", "datasets", "denoise", "deploy", "estimator", "evaluate", "explain", "explore", "graph", "hops", "links", "models", "nn", "objective", "ops", "report", "reproduce",
         "settings", "spectral", "study", "testing", "theory", "train", "unrolling",
     ),
     "algorithm": (
@@ -286,6 +287,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - all of them come th
     "explain",
     "explore",
     "graph",
+    "hops",
     "links",
     "load",
     "minimise",

@@ -82,7 +82,7 @@ def write(p, name, text=""):
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 COMMANDS = [
     # train: what is trained
-    ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN, GraphFirstGPRGNN, GraphFirstUGDGNN, SIGN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("a class of a module that is not there", lambda p: want(p, model="no_such_module:Net"), "MODEL no_such_module:Net: expected package.module:Class of something that can be imported; there is no module no_such_module here or among the installed packages"),
     ("a class that is not in its module", lambda p: want(p, model="torch.nn:Nett"), "MODEL torch.nn:Nett: expected package.module:Class, and torch.nn has no Nett"),
     ("a function in the place of a class", lambda p: want(p, model="torch.nn.functional:relu"), "MODEL torch.nn.functional:relu: expected a class of models, that is, a subclass of torch.nn.Module"),
@@ -284,7 +284,7 @@ COMMANDS = [
     ("the spectrum on a line that is not an edge", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv", "0,1\n1,b\n")), "{}/e.csv, line 2: expected two node ids (0, 1, 2, ...) and perhaps a weight, the same in every line; found '1 b'"),
     ("the spectrum on an empty file", lambda p: spectrum(p, "classes/seed0", "--edges", write(p, "e.csv")), "{}/e.csv holds no edges; is it complete?"),
     # lists, and the demonstration
-    ("the settings of an unknown model", lambda p: ["models", "GNC"], "NAME GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("the settings of an unknown model", lambda p: ["models", "GNC"], "NAME GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN, GraphFirstGPRGNN, GraphFirstUGDGNN, SIGN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("the statistics of an unknown set", lambda p: ["datasets", "koraa"], "NAME koraa: expected the name of a data set; did you mean cora? Your own files: --edges"),
     ("a demonstration drawn below a file", lambda p: ["demo", "--out", write(p, "taken") / "demo.png"], "cannot write into {}/taken: File exists; choose another place with --out"),
 ]  # fmt: skip

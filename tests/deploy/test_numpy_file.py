@@ -20,7 +20,8 @@ from unspool.errors import IncompatibleError
 pytestmark = pytest.mark.long
 
 LINEAR = [
-    models.SGC, models.PPNP, models.APPNP, models.JKNet, models.GPRGNN, models.UGDGNN, models.MLP, models.GNNLF, models.GNNHF, models.GRAFF, models.StableGNN,
+    models.SGC, models.PPNP, models.APPNP, models.JKNet, models.GPRGNN, models.UGDGNN, models.MLP, models.GNNLF, models.GNNHF, models.GRAFF, models.StableGNN, models.GraphFirstGPRGNN,
+    models.GraphFirstUGDGNN, models.SIGN,
 ]  # fmt: skip
 
 

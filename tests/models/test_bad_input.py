@@ -219,6 +219,8 @@ def test_the_choices_of_the_models():
         ("SGC", "weights"), ("JKNet", "combine"), ("JKNet", "channels"), ("GCNII", "identity"), ("GPRGNN", "start"),
         ("GPRGNN", "masks"), ("APPNP", "masks"), ("UGDGNN", "start"), ("UGDGNN", "masks"), ("UGDGNN", "channels"),
         ("UGDGNN", "mixing"), ("UGDGNN", "layers"), ("UGDGNN", "basis"), ("TWIRLS", "penalty"), ("TrustGNN", "penalty"), ("StableGNN", "steps"),
+        ("StableGNN", "signal"),
+        ("GraphFirstGPRGNN", "start"), ("GraphFirstUGDGNN", "start"), ("GraphFirstUGDGNN", "mixing"),
     }  # fmt: skip
 
 

@@ -71,6 +71,18 @@ ROLES = {
         }
         for name in ("MLP", "ElasticGNN", "PGNN", "TWIRLS", "TrustGNN", "GNNLF", "GNNHF")
     },
+    "GraphFirstGPRGNN": {
+        "first": {"p_pre.weight"},
+        "linear": {"p_pos.0.bias", "p_pos.3.weight", "p_pos.3.bias"},
+        "hops": {"propagation.coefficients"},
+    },
+    "GraphFirstUGDGNN": {
+        "first": {"p_pre.weight"},
+        "linear": {"p_pos.0.bias", "p_pos.3.weight", "p_pos.3.bias"},
+        "hops": {"propagation.gamma", "propagation.zeta"},
+        "convolution": {"propagation.weight"},
+    },
+    "SIGN": {"first": {"p_pre.weight"}, "linear": {"p_pos.0.bias", "p_pos.3.weight", "p_pos.3.bias"}},
     "StableGNN": {"first": {"p_pre.layers.0.weight"}, "linear": {"p_pos.1.layers.0.weight"}},
     "GRAFF": {
         "first": {"p_pre.layers.0.weight", "p_pre.layers.0.bias"},

@@ -9,7 +9,7 @@ import torch
 
 import unspool as us
 from reference.models import stablegnn
-from unspool.models import StableGNN, Steps
+from unspool.models import Signal, StableGNN, Steps
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
@@ -62,3 +62,32 @@ def test_a_residual_layer_adds_its_input() -> None:
         h = h + torch.relu(layer(h))
     assert torch.allclose(adding(x), plain.layers[2](h))
     assert not torch.allclose(adding(x), plain(x))
+
+
+@pytest.mark.parametrize("steps", [Steps.UNIFORM, Steps.PPR])
+def test_denoising_the_features_is_denoising_hidden_ones_where_all_is_linear_in_front(steps: Steps) -> None:
+    torch.manual_seed(0)
+    hidden = StableGNN(5, 3, hidden=4, depth=3, steps=steps).double().eval()
+    features = StableGNN(5, 3, hidden=4, depth=3, steps=steps, signal=Signal.FEATURES).double().eval()
+    features.p_pos[1].weight.data.copy_(hidden.p_pre.layers[0].weight.data)
+    features.p_pos[-1].load_state_dict(hidden.p_pos[-1].state_dict())
+    x, graph = torch.randn(9, 5, dtype=torch.float64), us.graph.grid(3, 3).to(torch.float64)
+    assert torch.allclose(features(x, graph), hidden(x, graph), rtol=1e-6)
+
+
+def test_normalised_features_are_those_of_grand() -> None:
+    """Mean of hops, normalised, linear, ReLU, normalised, linear: written out."""
+    torch.manual_seed(0)
+    model = StableGNN(
+        5, 3, hidden=4, depth=2, signal=Signal.FEATURES, batch_norm=True, dropout=0.0, head_dropout=0.0
+    ).double()
+    x, graph = torch.randn(9, 5, dtype=torch.float64), us.graph.grid(3, 3).to(torch.float64)
+    a = graph.to_dense()
+    h = (x + a @ x + a @ a @ x) / 3
+
+    def normal(z: torch.Tensor) -> torch.Tensor:
+        return (z - z.mean(0)) / (z.var(0, unbiased=False) + 1e-5).sqrt()
+
+    linear, head = model.p_pos[2], model.p_pos[5]
+    wanted = normal(torch.relu(normal(h) @ linear.weight)) @ head.layers[0].weight
+    assert torch.allclose(model(x, graph), wanted, rtol=1e-6)

@@ -88,7 +88,23 @@ CASES = {
     "StableGNN-ppr": (models.StableGNN, {**_SMALL, "steps": models.Steps.PPR, "teleport": 0.3}),
     "StableGNN-learnt": (models.StableGNN, {**_SMALL, "steps": models.Steps.LEARNT, "head_layers": 2}),
     "StableGNN-proximal": (models.StableGNN, {**_SMALL, "steps": models.Steps.PROXIMAL}),
+    "StableGNN-features": (models.StableGNN, {**_SMALL, "signal": models.Signal.FEATURES, "batch_norm": True}),
+    "StableGNN-features-learnt": (
+        models.StableGNN,
+        {**_SMALL, "signal": models.Signal.FEATURES, "steps": models.Steps.LEARNT, "head_layers": 2, "bias": True},
+    ),
+    "GraphFirstGPRGNN": (models.GraphFirstGPRGNN, _SMALL),
+    "GraphFirstGPRGNN-no-bias": (models.GraphFirstGPRGNN, {**_SMALL, "bias": False}),
+    "GraphFirstUGDGNN": (models.GraphFirstUGDGNN, _SMALL),
+    "GraphFirstUGDGNN-free": (
+        models.GraphFirstUGDGNN,
+        {**_SMALL, "mixing": models.Mixing.FREE, "start": models.HopStart.PPR, "bias": False},
+    ),
+    "SIGN": (models.SIGN, _SMALL),
+    "SIGN-no-bias": (models.SIGN, {**_SMALL, "depth": 1, "bias": False}),
 }
+#: Those whose propagation comes before anything that is not linear: they train from hops on the disk.
+GRAPH_FIRST = ("SGC", "SGC-pos", "SGC-no-bias", "GraphFirstGPRGNN", "GraphFirstGPRGNN-no-bias", "GraphFirstUGDGNN", "GraphFirstUGDGNN-free", "SIGN", "SIGN-no-bias", "StableGNN-features-learnt")  # fmt: skip
 #: Models that look at the incidence matrix, and so refuse directed graphs.
 BY_EDGES = (models.ElasticGNN, models.PGNN, models.TWIRLS, models.SignedGNN, models.TrustGNN)
 

@@ -301,7 +301,8 @@ def fairgnn(model, a, x):
 def stablegnn(model, a, x):
     """The five problems: mean of hops, PageRank, learnt α, GCNII's layers, Jacobi steps of TWIRLS; then ReLU and perceptron."""
     s, kind = model.settings, model.settings["steps"].value
-    h = x = perceptron(x, model.p_pre)
+    early = s["signal"].value == "features"  # these are denoised as they came, and W comes after
+    h = x = x if early else perceptron(x, model.p_pre)
     if kind == "uniform":
         h = sum(matrix_power(a, k) @ x for k in range(s["depth"] + 1)) / (s["depth"] + 1)
     elif kind == "reweighted":
@@ -316,7 +317,12 @@ def stablegnn(model, a, x):
         for alpha in alphas:
             h = (1 - alpha) * a @ h + alpha * x
     head = list(model.p_pos)
-    h = torch.relu(normal(h, head[0]) if s["batch_norm"] else h)
+    if early:
+        h = normal(h, head[0]) if s["batch_norm"] else h
+        h = torch.relu(linear(h, head[2 if s["batch_norm"] else 1]))
+        h = normal(h, head[-2]) if s["batch_norm"] else h
+    else:
+        h = torch.relu(normal(h, head[0]) if s["batch_norm"] else h)
     *hidden, last = head[-1].layers
     for i, layer in enumerate(hidden):
         new = linear(h, layer)
@@ -335,9 +341,38 @@ def twirls_steps(a, x, depth, smoothness, forgive):
     return h
 
 
+def after_hops(h, p_pos):
+    """A bias, ReLU and the last layer."""
+    h = h + p_pos[0].bias if len(p_pos) == 4 else h
+    return linear(torch.relu(h), p_pos[-1])
+
+
+def graph_first_gprgnn(model, a, x):
+    """ReLU(Σ γₖ Aᵏ X W₁ + b) W₂ + c, the sum of hops first."""
+    filtered = sum(c * matrix_power(a, k) @ x for k, c in enumerate(model.propagation.coefficients))
+    return after_hops(filtered @ model.p_pre.weight, model.p_pos)
+
+
+def graph_first_ugdgnn(model, a, x):
+    """ReLU(Σ γₖ Aᵏ X W (ζₖ I + ξₖ Wₖ) + b) W₂ + c."""
+    net = model.propagation
+    xi = 1 - net.zeta if model.settings["mixing"].value == "tied" else net.xi
+    total = 0
+    for k, (gamma, zeta, free, w) in enumerate(zip(net.gamma, net.zeta, xi, net.weight, strict=True)):
+        total = total + gamma * (matrix_power(a, k) @ x @ model.p_pre.weight) @ (zeta * eye(w) + free * w)
+    return after_hops(total, model.p_pos)
+
+
+def sign(model, a, x):
+    """ReLU([X W₀, A X W₁, ..., Aᴷ X W_K] + b) Ω + c."""
+    weights = model.p_pre.weight.split(model.settings["hidden"], dim=1)
+    return after_hops(torch.cat([matrix_power(a, k) @ x @ w for k, w in enumerate(weights)], 1), model.p_pos)
+
+
 REFERENCES = {
     "SGC": sgc, "PPNP": ppnp, "APPNP": appnp, "JKNet": jknet, "GPRGNN": gprgnn, "GCN": gcn, "GCNII": gcnii,
     "AirGNN": airgnn, "DAGNN": dagnn, "UGDGNN": ugdgnn, "MLP": mlp, "ElasticGNN": elasticgnn,
     "PGNN": pgnn, "TWIRLS": twirls, "GNNLF": gnnlf, "GNNHF": gnnhf, "GRAFF": graff, "SignedGNN": signedgnn, "TrustGNN": trustgnn,
-    "FairGNN": fairgnn, "StableGNN": stablegnn,
+    "FairGNN": fairgnn, "StableGNN": stablegnn, "GraphFirstGPRGNN": graph_first_gprgnn, "GraphFirstUGDGNN": graph_first_ugdgnn,
+    "SIGN": sign,
 }  # fmt: skip

@@ -40,6 +40,8 @@ def test_every_model_file_is_listed():
 #: Starts of γ that are under the laws as GPRGNN's, which has them from the same function.
 UNTRIED = {
     ("UGDGNN", "start"): {us.models.HopStart[name] for name in ("SGC", "NPPR", "RANDOM", "WARM")},
+    ("GraphFirstGPRGNN", "start"): {us.models.HopStart[name] for name in ("UNIFORM", "SGC", "NPPR", "RANDOM", "WARM")},
+    ("GraphFirstUGDGNN", "start"): {us.models.HopStart[name] for name in ("SGC", "NPPR", "RANDOM", "WARM")},
     ("StableGNN", "steps"): {us.models.Steps.REWEIGHTED},  # needs B, unlike the others: tests/models/test_stable.py
 }
 

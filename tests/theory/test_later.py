@@ -22,7 +22,7 @@ right_score = us.nn.EdgeScore.forward
 elastic, condat_vu, p_layer = later_edges.elastic, later_edges.condat_vu, later_edges.p_layer
 twirls_layer, trust, energy = later_edges.twirls_layer, later_edges.trust, later_filters.graff_energy
 low_layer, high_layer, high_minimiser = later_filters.low_layer, later_filters.high_layer, later_filters.high_minimiser
-hop_mean = later_filters.hop_mean
+hop_mean, side_by_side, filtered = later_filters.hop_mean, later_filters.side_by_side, later_filters.filtered
 fair_slope, labels, correct = later_labels.fair_slope, later_labels.propagate_labels, later_labels.correct
 
 #: What is put in the place of a part of a claim so that it is not true any more.
@@ -45,6 +45,9 @@ BROKEN = {
     "GNN-HF, minimiser": ("high_minimiser", lambda a, x, beta, alpha: high_minimiser(a, x, beta + 0.1, alpha)),
     "GRAFF": ("graff_energy", lambda a, h, x, omega, w, source: energy(a, h, x, omega, w, 0 * source)),
     "GRAND, uniform hops": ("hop_mean", lambda a, x, depth: hop_mean(a, x, depth + 1)),
+    "SIGN": ("side_by_side", lambda a, x, weights: side_by_side(a, x, weights[::-1])),
+    "Graph first": ("filtered", lambda a, x, hops: filtered(a, x, 1.1 * hops)),
+    "Graph first, UGDGNN": ("filtered", lambda a, x, hops: filtered(a, x, hops.flip(0))),
     "SignedGNN": (us.nn.EdgeScore, "forward", wrong_score),
     "SignedGNN, minimiser": ("EdgeSmoothness", lambda w: us.EdgeSmoothness(w.abs())),
     "FairGNN": ("fair_slope", lambda h, between, u: 2 * fair_slope(h, between, u)),

@@ -20,6 +20,7 @@ from unspool.errors import InputError
 from unspool.graph import Graph
 from unspool.notebook import facts
 from unspool.ops import SparseFeatures
+from unspool.ops.stored_hops import StoredHops
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,7 +33,8 @@ class Dataset:
     Attributes:
         name: the set's name.
         edge_index: the edges as they came, without repeats, sources above targets: int64 of shape (2, edges).
-        features: X of shape (nodes, features): a tensor, or ``SparseFeatures`` where few entries are not zero.
+        features: X of shape (nodes, features): a tensor, or ``SparseFeatures`` where few entries are not zero; or ``StoredHops``, Aᵏ X on
+            the disk, and then there are no edges.
         labels: a class number per node, int64; -1 where a node has no label.
         classes: the names of the classes.
         split: which nodes train, choose and test; ``None`` where there is none.
@@ -141,6 +143,8 @@ class Dataset:
     @functools.cached_property
     def hash(self) -> str:
         """32 hexadecimal digits that name the content (edges, features, labels, names), whatever the split."""
+        if isinstance(self.features, StoredHops):
+            return _stored_hash(self, self.features)
         weight = None if self.edge_weight is None else self.edge_weight.cpu().double().numpy()
         names = None if self.names is None else [str(name) for name in self.names]
         return content_hash(
@@ -182,6 +186,9 @@ class Dataset:
 
     @functools.cached_property
     def _statistics(self) -> Statistics:
+        if isinstance(self.features, StoredHops):
+            seen, (nodes, features), unknown = self.features.graph, self.features.shape, float("nan")
+            return Statistics(nodes, int(seen["edges"]), features, len(self.classes), None, None, unknown, unknown)
         edges, labels = self.edge_index.cpu().numpy(), self.labels.cpu().numpy()
         return measure(edges, to_numpy(self.features), labels, len(self.classes))
 
@@ -280,7 +287,7 @@ class Dataset:
         where = torch.device(device)
         graph = self.__dict__.get("graph")
         changed = self._like(
-            edge_index=self.edge_index.to(where),
+            edge_index=self.edge_index if isinstance(self.features, StoredHops) else self.edge_index.to(where),
             features=moved(self.features, where),
             labels=self.labels.to(where),
             split=None if self.split is None else self.split.to(where),
@@ -303,6 +310,8 @@ class Dataset:
         count = self.statistics()
         density = f" ({count.density:.2%} not zero, sparse)".replace("%", " %")
         kind = density if isinstance(self.features, SparseFeatures) else ""
+        if isinstance(self.features, StoredHops):
+            kind = f", hops 0 to {self.features.depth} on the disk"
         if self.targets is None:
             aim = f"{count.classes} classes{' in order' if self.ordered else ''}"
         elif self.multilabel:
@@ -348,6 +357,13 @@ def content_hash(
     way = ("directed",) if directed else ()
     counted = () if sample_weight is None else ("weights of nodes", sample_weight.astype(np.float32, copy=False))
     return fingerprint("data set", edges, parts, labels, classes, weight, names, *extra, *way, *counted)
+
+
+def _stored_hash(data: Dataset, features: StoredHops) -> str:
+    """The fingerprint of data whose hops are on the disk: of the checksums of the folder, and of what is known of the nodes."""
+    known = [data.labels, data.targets, data.sample_weight]
+    arrays = [None if part is None else part.cpu().numpy() for part in known]
+    return fingerprint("stored hops", features.checksum, *arrays, data.classes)
 
 
 def _remember(dataset: Dataset, **known: Any) -> Dataset:

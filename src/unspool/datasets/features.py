@@ -10,15 +10,17 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.ops import Operator, SparseFeatures
 from unspool.ops.operator import Csr
+from unspool.ops.stored_hops import StoredHops
 
 #: Features with at most this share of non-zeros are kept sparse.
 SPARSE_BELOW = 0.2
 #: The largest number that float32 has.
 LARGEST = float(np.finfo(np.float32).max)
 
-Features = Tensor | SparseFeatures
+Features = Tensor | SparseFeatures | StoredHops
 Array = np.ndarray[Any, Any]
 
 
@@ -55,6 +57,7 @@ def sparse(matrix: Any) -> SparseFeatures:
 
 def to_numpy(features: Features) -> Any:
     """Back to what :func:`as_features` reads: a SciPy ``csr_array`` or an array, on the CPU."""
+    features = in_memory(features, "read as one matrix", "take rows of them with features.take(rows)")
     if isinstance(features, SparseFeatures):
         return features.operator.to_scipy()
     return features.detach().cpu().numpy()
@@ -67,6 +70,7 @@ def moved(features: Features, device: torch.device | str) -> Features:
 
 def take_rows(features: Features, kept: Array) -> Features:
     """The rows ``kept``, in that order, in the same representation."""
+    features = in_memory(features, "cut", "name the nodes when they are written, with nodes=...")
     if isinstance(features, SparseFeatures):
         return sparse(features.operator.to_scipy()[kept]).to(features.device)
     return features[torch.as_tensor(kept, device=features.device)]
@@ -86,6 +90,9 @@ def row_normalise(features: Features) -> Features:
         tensor([[0.0000, 0.7500, 0.2500],
                 [0.0000, 0.0000, 0.5000]])
     """
+    features = in_memory(
+        features, "row-normalised, as they have seen the graph", "normalise the features before hops are written"
+    )
     if isinstance(features, SparseFeatures):
         if features.values.numel() == 0 or float(features.values.min()) >= 0:  # the minimum is an implicit zero
             rows = features.operator.to_scipy()
@@ -98,6 +105,20 @@ def row_normalise(features: Features) -> Features:
         return features
     shifted = features - features.min()
     return shifted / shifted.sum(dim=-1, keepdim=True).clamp(min=1.0)
+
+
+def in_memory(features: Features, what: str, way: str) -> Tensor | SparseFeatures:
+    """The features; one sentence where something needs the matrix itself, and they are hops on the disk.
+
+    Example:
+        >>> in_memory(torch.ones(1, 1), "cut", "do not cut them")
+        tensor([[1.]])
+    """
+    if isinstance(features, StoredHops):
+        raise IncompatibleError(
+            f"the features are hops on the disk ({features.file.parent}), which cannot be {what}; {way}"
+        )
+    return features
 
 
 def identity(nodes: int) -> SparseFeatures:

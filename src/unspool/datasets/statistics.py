@@ -27,9 +27,9 @@ class Statistics:
         edges: distinct undirected edges: each pair of neighbours once, self-loops left out.
         features: columns of X.
         classes: number of classes.
-        isolated: nodes without a neighbour.
-        zero_rows: nodes whose features are all zero.
-        density: share of the entries of X that are not zero.
+        isolated: nodes without a neighbour; None where it is not known, as of hops on the disk.
+        zero_rows: nodes whose features are all zero; None likewise.
+        density: share of the entries of X that are not zero; nan likewise.
         homophily: share of the edges between labelled nodes that join nodes of one class; nan without any.
 
     Example:
@@ -42,8 +42,8 @@ class Statistics:
     edges: int
     features: int
     classes: int
-    isolated: int
-    zero_rows: int
+    isolated: int | None
+    zero_rows: int | None
     density: float
     homophily: float
 

@@ -52,6 +52,7 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
             :class:`~unspool.train.TrainConfig`).
         upper: the loss of training as a sum of terms (:mod:`unspool.train.upper`), or its text, such as
             ``"ce + 2*consistency(views=4, temperature=0.5) under drop_nodes(0.5)"``.
+        batch_size: the most training nodes that a step sees (see :class:`~unspool.train.RowBatches`); all of them when omitted.
         callbacks: functions that are called after each epoch with a :class:`~unspool.train.Moment`, and may end training.
         warm_start: let ``fit`` go on from the weights that an earlier ``fit`` has learnt, with the same classes and features.
         valid_share: share of each class's labelled nodes that is held back to choose the epoch. With 0 nothing is held back:

@@ -13,6 +13,7 @@ from unspool.datasets.features import Features, check_finite, read_features
 from unspool.graph import Graph
 from unspool.graph.from_edge_index import graph_of
 from unspool.ops import SparseFeatures
+from unspool.ops.stored_hops import StoredHops
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +22,9 @@ _ROWS = "inside a grid search bind both, features=x and graph=graph, and pass no
 
 
 def read_x(given: Any) -> Features:
-    """Features as checked tensors (sparse where few entries are not zero) in torch's default dtype."""
+    """Features as checked tensors (sparse where few entries are not zero) in torch's default dtype; hops on the disk as they are."""
+    if isinstance(given, StoredHops):
+        return given.to("cpu").to(torch.get_default_dtype())
     x = given
     if not isinstance(given, SparseFeatures):
         if getattr(given, "ndim", 2) == 1:

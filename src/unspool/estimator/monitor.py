@@ -80,6 +80,18 @@ class Scored(Loss):
         """The loss itself."""
         return self.inner.loss(output, target)
 
+    def sizes(self, target: Tensor, weight: Tensor | None) -> Tensor:
+        """As the loss does."""
+        return self.inner.sizes(target, weight)
+
+    def check_rows(self) -> None:
+        """As the loss does."""
+        self.inner.check_rows()
+
+    def check_batches(self) -> None:
+        """As the loss does."""
+        self.inner.check_batches()
+
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """What the scorer says of these rows."""
         rows = output.detach().double().cpu().numpy()

@@ -26,6 +26,7 @@ from unspool.estimator.warm_start import Before
 from unspool.graph import Graph
 from unspool.models import UGDGNN
 from unspool.objective import Objective
+from unspool.ops.stored_hops import StoredHops
 from unspool.train import Ending, Loss, Monitor, Rates, Run, Stop, Task, TaskKind, TrainConfig, Trial, fit, seeded
 from unspool.train.class_weight import ClassWeight
 
@@ -49,7 +50,7 @@ class NodeEstimator(OpenSettings, ABC):
     # Learnt by fit.
     model_: nn.Module
     run_: Run
-    graph_: Graph
+    graph_: Graph | None
     features_: Features
     n_features_in_: int
     n_iter_: int
@@ -67,6 +68,7 @@ class NodeEstimator(OpenSettings, ABC):
         lr_epochs: int = _USUAL.lr_epochs,
         clip: float | None = _USUAL.clip,
         upper: Any = None,
+        batch_size: int | None = _USUAL.batch_size,
         callbacks: Any = (),
         warm_start: bool = False,
         valid_share: float = 0.2,
@@ -91,6 +93,7 @@ class NodeEstimator(OpenSettings, ABC):
         self.lr_epochs = lr_epochs
         self.clip = clip
         self.upper = upper
+        self.batch_size = batch_size
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.valid_share = valid_share
@@ -142,7 +145,7 @@ class NodeEstimator(OpenSettings, ABC):
         if is_pyg(x):
             x, y, graph, valid = parts_of(x, y, graph, valid)
         every, place, rows = self._read(x, graph)
-        nodes = place.nodes
+        nodes = int(every.shape[0])
         given = nodes if rows is None else rows.size
         before = Before.of(self) if self.warm_start else None
         vars(self).pop("model_", None)  # old weights and new classes must not meet if training fails
@@ -181,6 +184,7 @@ class NodeEstimator(OpenSettings, ABC):
             lr_epochs=self.lr_epochs,
             clip=self.clip,
             upper=self.upper,
+            batch_size=self.batch_size,
         )
 
     def _stand_in(self) -> Any:
@@ -223,17 +227,26 @@ class NodeEstimator(OpenSettings, ABC):
             )
         device = next((p.device for p in self.model_.parameters()), torch.device("cpu"))
         with torch.no_grad():
+            if isinstance(every, StoredHops):  # of which only what is asked for is read
+                wanted = torch.arange(every.shape[0]) if rows is None else torch.as_tensor(rows)
+                return self._finite(self.model_(every.to(device), rows=wanted).double().cpu(), wanted)
             place = place if place.device == device else place.to(device)
-            output = self.model_(every.to(device), place).double().cpu()
+            output = self._finite(self.model_(every.to(device), place).double().cpu())
+        return output if rows is None else output[torch.as_tensor(rows)]
+
+    @staticmethod
+    def _finite(output: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The same, or one sentence where it is not finite."""
         if not bool(torch.isfinite(output).all()):
-            node = int(torch.nonzero(~torch.isfinite(output))[0, 0])
+            place = int(torch.nonzero(~torch.isfinite(output))[0, 0])
+            node = place if rows is None else int(rows[place])
             raise ValueError(
                 f"the model says nothing finite about node {node}: its features are far larger than in training; scale them alike"
             )
-        return output if rows is None else output[torch.as_tensor(rows)]
+        return output
 
-    def _read(self, x: Any, graph: Any, fitted: bool = False) -> tuple[Features, Graph, Array | None]:
-        """Features of all nodes, the graph, and the rows asked for (None: all)."""
+    def _read(self, x: Any, graph: Any, fitted: bool = False) -> tuple[Features, Any, Array | None]:
+        """Features of all nodes, the graph (None beside hops on the disk), and the rows asked for (None: all)."""
         graph = self.graph if graph is None and not fitted else graph
         bound = self.features is not None
         if fitted and (bound or x is None):
@@ -242,9 +255,13 @@ class NodeEstimator(OpenSettings, ABC):
             every = read_x(self.features if bound else x)
             every = row_normalise(every) if self.normalise_rows else every
         nodes = int(every.shape[0])
+        if isinstance(every, StoredHops):
+            if graph is not None:
+                raise ValueError("the features are hops on the disk, which have seen their graph: leave graph=... out")
+            return every, None, read_ids(x, nodes) if bound and x is not None else None
         if fitted and graph is None:
             graph = self.graph_
-            if graph.nodes != nodes:
+            if graph is not None and graph.nodes != nodes:
                 raise ValueError(
                     f"x has {nodes} rows, but the graph it was trained on has {graph.nodes} nodes: pass the graph of these nodes as graph=..."
                 )
@@ -264,7 +281,9 @@ class NodeEstimator(OpenSettings, ABC):
         return self
 
     def _check_numbers(self) -> None:
-        names = ("epochs", "lr", "weight_decay", "monitor", "patience", "lr_schedule", "lr_epochs", "clip", "upper")
+        names = (
+            "epochs", "lr", "weight_decay", "monitor", "patience", "lr_schedule", "lr_epochs", "clip", "upper", "batch_size",
+        )  # fmt: skip
         for name in names:
             value = getattr(self, name)
             if name == "monitor" and not isinstance(value, Monitor):

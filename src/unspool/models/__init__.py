@@ -31,6 +31,9 @@ from unspool.models.fairgnn import FairGNN as FairGNN
 from unspool.models.signedgnn import SignedGNN as SignedGNN
 from unspool.models.trustgnn import TrustGNN as TrustGNN
 from unspool.models.stablegnn import StableGNN as StableGNN
+from unspool.models.graph_first_gprgnn import GraphFirstGPRGNN as GraphFirstGPRGNN
+from unspool.models.graph_first_ugdgnn import GraphFirstUGDGNN as GraphFirstUGDGNN
+from unspool.models.sign import SIGN as SIGN
 
 from unspool.models.channels import Channels as Channels
 from unspool.models.gcnii import IdentityMapping as IdentityMapping
@@ -44,6 +47,7 @@ from unspool.models.pretrained import load_pretrained as load_pretrained
 from unspool.models.pretrained import save_pretrained as save_pretrained
 from unspool.models.registry import find_model as find_model
 from unspool.models.sgc import Side as Side
+from unspool.models.stablegnn import Signal as Signal
 from unspool.models.stablegnn import Steps as Steps
 from unspool.models.twirls import Robust as Robust
 from unspool.models.ugdgnn import Layers as Layers

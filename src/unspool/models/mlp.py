@@ -7,10 +7,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from unspool.models import usual_settings as usual
+from unspool.models.graph_first import own_features
 from unspool.models.model import Model, check_features
 from unspool.nn import Perceptron
 from unspool.objective import Fidelity, Objective, as_objective
 from unspool.ops import features_of
+from unspool.ops.stored_hops import StoredHops
 from unspool.settings import setting
 
 
@@ -45,6 +47,8 @@ class MLP(Model):
 
     def forward(self, x: Any, graph: Any = None, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
         """Predictions from each node's own features."""
+        if isinstance(x, StoredHops):
+            return self.p_pos(self.p_pre.at_rows(*own_features(self, x, rows)))
         x = features_of(x)
         check_features(x)
         output = self.p_pos(self.propagation(self.p_pre(x)))

@@ -15,10 +15,12 @@ from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph, ring
 from unspool.graph.from_edge_index import graph_of
 from unspool.models.decoding import decoded
+from unspool.models.graph_first import from_stored_hops
 from unspool.models.masks import masked_hops
 from unspool.nn.flatten import Densify
 from unspool.objective import Objective
 from unspool.ops import SparseFeatures, features_of
+from unspool.ops.stored_hops import StoredHops
 from unspool.settings import Declared
 from unspool.settings.kinds import Mismatch, Whole
 from unspool.settings.schema import check_unchanged, positional
@@ -28,7 +30,7 @@ from unspool.unrolling import Implicit, Unrolled, unroll
 #: What training, studies and estimators call their own arguments: a setting of such a name would mean something else to them.
 RESERVED = frozenset({
     "lr", "weight_decay", "epochs", "monitor", "stop", "patience", "min_epochs", "optimiser", "precision", "lower_level",  # of training
-    "lr_schedule", "lr_epochs", "clip", "upper",
+    "lr_schedule", "lr_epochs", "clip", "upper", "batch_size",
     "seed", "preset", "count", "draw", "model",  # of studies
     "valid_share", "normalise_rows", "device", "features", "graph", "directed", "callbacks", "warm_start", "loss",
     "class_weight", "class_order",  # of estimators
@@ -156,19 +158,22 @@ class Model(_Parts, Declared, nn.Module):
         """The denoising problem that the propagation solves; prints as maths."""
         return self.propagation.objective
 
-    def forward(self, x: Any, graph: Any, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
+    def forward(self, x: Any, graph: Any = None, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
         """Predictions for every node.
 
         Args:
-            x: features, shape (nodes, in_features): a tensor, a torch sparse tensor or :class:`~unspool.nn.SparseFeatures`.
+            x: features, shape (nodes, in_features): a tensor, a torch sparse tensor or :class:`~unspool.nn.SparseFeatures`; or
+                :class:`~unspool.hops.StoredHops`, where the model propagates first.
             graph: a :class:`~unspool.Graph`, or an ``edge_index`` of shape (2, edges), which is normalised with self-loops as
-                GCN does (once per tensor).
+                GCN does (once per tensor). Stored hops need none.
             edge_weight: one non-negative weight per edge, with an ``edge_index``.
             rows: the nodes whose predictions are wanted, each once; all of them by default.
 
         Returns:
             A tensor of shape (nodes, out_features), or (rows, out_features).
         """
+        if isinstance(x, StoredHops):
+            return self._checked(from_stored_hops(self, x, graph, rows))
         x = features_of(x)
         check_features(x)
         graph = graph_of(graph, x.shape[-2], edge_weight, x.dtype)

@@ -1,4 +1,4 @@
-"""StableGNN: hidden features denoised by a declared problem, for training under the stability term of the upper level."""
+"""StableGNN: features denoised by a declared problem, for training under the stability term of the upper level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unspool.algorithm import GradientDescent, Jacobi, ProximalGradient
 from unspool.models import usual_settings as usual
 from unspool.models.gcnii import gcnii_objective, logarithmic
 from unspool.models.model import Model
-from unspool.nn import Perceptron, Start
+from unspool.nn import Dropout, Linear, Perceptron, Start
 from unspool.nn.linear import begin
 from unspool.objective import EdgePenalty, Fidelity, Learnable, Log, Schedule, Smoothness
 from unspool.settings import integers, log_uniform, setting
@@ -34,6 +34,17 @@ class Steps(Enum):
     REWEIGHTED = "reweighted"
 
 
+class Signal(Enum):
+    """What is denoised: ``HIDDEN``, what a linear encoder makes of the features; ``FEATURES``, the features as they came.
+
+    The two are the same function where the decoder begins with a linear layer and the steps are linear, since W and the hops commute. They
+    part where the decoder first normalises and drops what was denoised, as GRAND's does.
+    """
+
+    HIDDEN = "hidden"
+    FEATURES = "features"
+
+
 def share(layer: int) -> float:
     """αₖ = 1/(k + 1).
 
@@ -45,14 +56,13 @@ def share(layer: int) -> float:
 
 
 class StableGNN(Model):
-    r"""A linear encoder, K steps on a denoising problem of hidden features, and a perceptron as decoder.
+    r"""K steps on a denoising problem of the features, or of what a linear encoder makes of them, and a perceptron as decoder.
 
     With ``Steps.UNIFORM`` the steps have size 1/2 on :math:`\alpha_k\lVert H-X\rVert^2 + (1-\alpha_k)\lVert BH\rVert^2`,
     :math:`\alpha_k = 1/(k+1)`, and come to :math:`\frac{1}{K+1}\sum_{k=0}^K A^k X`. Batch normalisation and residual layers stand in the
     decoder, outside the unrolled part, so ``read_back`` and responses stay exact. Made for upper levels with views
     (:mod:`unspool.train.upper`): *the solution of the lower problem shall be stable under perturbations of its data*. With uniform steps,
-    ``ce + consistency`` and lost nodes it is GRAND (Feng et al., 2020), but for the place of its dropout on the features.
-
+    ``ce + consistency``, lost nodes and ``Signal.FEATURES`` it is GRAND (Feng et al., 2020).
 
     Example:
         >>> import torch, unspool as us
@@ -64,10 +74,11 @@ class StableGNN(Model):
         array([0.2, 0.2, 0.2, 0.2, 0.2], dtype=float32)
     """
 
-    title = "hidden features denoised by a declared problem, made for the stability term of the upper level"
+    title = "features denoised by a declared problem, made for the stability term of the upper level"
     derivation = "K steps of size 1/2 with αₖ = 1/(k+1), or those of the problem that is declared"
 
-    hidden: int = usual.width("width of the denoised features")
+    hidden: int = usual.width("width of the hidden features")
+    signal: Signal = setting(Signal.HIDDEN, "what is denoised: hidden features, or the features as they came")
     depth: int = usual.depth(4, "K, the number of steps")
     steps: Steps = setting(Steps.UNIFORM, "which problem's steps are unrolled")
     teleport: float = usual.teleport("α of ppr and proximal steps", 0.1)
@@ -80,10 +91,10 @@ class StableGNN(Model):
         above=0,
         search=log_uniform(0.01, 10.0),
     )
-    dropout: float = usual.dropout(meaning="rate on the features")
-    head_dropout: float = usual.dropout(meaning="rate on the inputs of the decoder's layers")
-    head_layers: int = setting(1, "linear layers of the decoder", at_least=1, at_most=100, search=integers(1, 3))
-    batch_norm: bool = setting(False, "normalise what was denoised, and the decoder's hidden layers, over the nodes")
+    dropout: float = usual.dropout(meaning="rate on the input of the first linear layer")
+    head_dropout: float = usual.dropout(meaning="rate on the inputs of the layers after it")
+    head_layers: int = setting(1, "linear layers after the first", at_least=1, at_most=100, search=integers(1, 3))
+    batch_norm: bool = setting(False, "normalise what was denoised, and hidden layers behind it, over the nodes")
     skip: bool = setting(False, "whether the decoder's hidden layers add their input to what they give")
     bias: bool = setting(
         False,
@@ -92,15 +103,27 @@ class StableGNN(Model):
 
     def build(self) -> None:
         """Make the parts."""
-        self.p_pre = Perceptron([self.in_features, self.hidden], self.dropout, self.bias)
-        self._propagate()
+        front: list[nn.Module] = []
+        if self.signal is Signal.HIDDEN:
+            self.p_pre = Perceptron([self.in_features, self.hidden], self.dropout, self.bias)
+        else:
+            front = [
+                *self._norm(self.in_features),
+                Dropout(self.dropout),
+                Linear(self.in_features, self.hidden, self.bias),
+            ]
+        self._propagate(self.hidden if self.signal is Signal.HIDDEN else self.in_features)
         widths = [*[self.hidden] * self.head_layers, self.out_features]
         head = Perceptron(widths, self.head_dropout, self.bias, batch_norm=self.batch_norm, residual=self.skip)
-        norm = [nn.BatchNorm1d(self.hidden)] if self.batch_norm else []
-        self.p_pos = nn.Sequential(*norm, nn.ReLU(), head)
+        # Where the features are denoised, hidden ones are normalised behind the ReLU, as in GRAND.
+        between = [*self._norm(self.hidden), nn.ReLU()]
+        self.p_pos = nn.Sequential(*front, *(reversed(between) if front else between), head)
 
-    def _propagate(self) -> None:
-        """Unroll the declared problem."""
+    def _norm(self, width: int) -> list[nn.Module]:
+        return [nn.BatchNorm1d(width)] if self.batch_norm else []
+
+    def _propagate(self, width: int) -> None:
+        """Unroll the declared problem of a signal of so many channels."""
         half = GradientDescent(step=0.5)
         if self.steps is Steps.UNIFORM:
             falling = Schedule(share, name="α")
@@ -115,7 +138,7 @@ class StableGNN(Model):
                 self.propagation.coefficients["α"].copy_(torch.logit(uniform))
         elif self.steps is Steps.PROXIMAL:
             lean = Schedule(functools.partial(logarithmic, 0.5), name="θ")
-            objective = gcnii_objective(self.hidden, self.teleport, lean)
+            objective = gcnii_objective(width, self.teleport, lean)
             self.propagation = unroll(objective, ProximalGradient(step=0.5), self.depth)
             begin(self.propagation.coefficients["W"], None, Start.UNIFORM)
         else:

@@ -6,11 +6,14 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.nn.dropout import Dropout
-from unspool.nn.linear import Linear, Start
+from unspool.nn.linear import Linear, Start, check_fits
 from unspool.ops.activated import activate, activated_product
+from unspool.ops.kernels import fused
 
 
 class Perceptron(nn.Module):
@@ -57,7 +60,7 @@ class Perceptron(nn.Module):
         """The output of the last layer."""
         first, *others = self.layers
         before: Any = x
-        h, bias = first.begun(self.dropout(x))  # type: ignore[operator]
+        h, bias = self._begun(first, x)  # type: ignore[arg-type]
         for i, layer in enumerate(others):
             if self.norms is not None:
                 h, bias = self.norms[i](h if bias is None else h + bias), None
@@ -69,3 +72,32 @@ class Perceptron(nn.Module):
                 h = activated_product(h, layer.weight, layer.bias, bias, relu=True, mask=self.dropout.draw())  # type: ignore[arg-type]
             bias = None
         return activate(h, bias, relu=not self.open_end, mask=None if self.held else self.after.draw())
+
+    def at_rows(self, x: Tensor, rows: Tensor) -> Tensor:
+        """The output at some rows, which are given with their numbers: masks are those of these rows of a whole signal.
+
+        Example:
+            >>> import torch
+            >>> net, x, rows = Perceptron([5, 4, 3], dropout=0.5), torch.rand(9, 5), torch.tensor([7, 2])
+            >>> calls = net.dropout.count.clone()
+            >>> whole = net(x)[rows]
+            >>> _ = net.dropout.count.copy_(calls)
+            >>> torch.allclose(net.at_rows(x[rows], rows), whole, atol=1e-6)
+            True
+        """
+        if self.norms is not None:
+            raise IncompatibleError("batch normalisation looks at all nodes, so some rows alone do not tell its output")
+        *hidden, last = self.layers
+        for layer in hidden:
+            h = torch.relu(layer(self.dropout.at_rows(x, rows)))
+            x = h + x if self.residual and x.shape[-1] == h.shape[-1] else h
+        h = last(self.dropout.at_rows(x, rows))
+        h = h if self.open_end else torch.relu(h)
+        return h if self.held else self.after.at_rows(h, rows)
+
+    def _begun(self, first: Linear, x: Any) -> tuple[Tensor, Tensor | None]:
+        """The first layer, and a bias that is still to be added."""
+        if isinstance(x, Tensor) and fused(x, first.weight):
+            check_fits(x, first.weight)
+            return activated_product(x, first.weight, first.bias, mask=self.dropout.draw()), None
+        return first.begun(self.dropout(x))

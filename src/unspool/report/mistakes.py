@@ -12,6 +12,7 @@ from unspool.datasets import Dataset
 from unspool.errors import IncompatibleError
 from unspool.explain import Explanation, explain
 from unspool.models.pretrained import load_pretrained
+from unspool.ops.stored_hops import StoredHops
 from unspool.report.evidence import Evidence
 from unspool.report.page import Block, Code, Notes, Paragraph
 from unspool.report.seeds import Seed
@@ -68,7 +69,7 @@ def _reasons(
 ) -> list[str]:
     """One sentence for each of the first mistakes; none where the data or the model are not at hand."""
     data = _as_trained(dataset, seed)
-    if data is None or data.graph.operator.forward.col.numel() > LARGEST:
+    if data is None or isinstance(data.features, StoredHops) or data.graph.operator.forward.col.numel() > LARGEST:
         return []
     told: list[str] = []
     try:

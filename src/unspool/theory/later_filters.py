@@ -1,4 +1,5 @@
-"""GNN-LF, GNN-HF, GRAFF and uniform hops: their layers are gradient steps, against their authors' formulas in dense matrices."""
+"""GNN-LF, GNN-HF, GRAFF, uniform hops, SIGN: their layers are gradient steps, against their authors' formulas in dense matrices; and when
+hops may come before the encoder."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from torch import Tensor
 
 from unspool.algorithm import GradientDescent
 from unspool.graph import path
-from unspool.models import GNNHF, GNNLF, GRAFF, StableGNN
+from unspool.models import GNNHF, GNNLF, GRAFF, SIGN, GraphFirstGPRGNN, GraphFirstUGDGNN, StableGNN
 from unspool.models.stablegnn import share
-from unspool.objective import Fidelity, FilteredFidelity, Smoothness
+from unspool.objective import Fidelity, FilteredFidelity, Smoothness, as_objective
 from unspool.theory.certificate import Claim, Evidence, Verdict
 from unspool.theory.setting import Random, eye, gap, gradient, graph, model, normal, number, steps, whole
 from unspool.unrolling import unroll
@@ -138,11 +139,66 @@ def _uniform(random: Random) -> Evidence:
     return Evidence(max(error, gap(moved, h - 0.5 * gradient(lambda t: problem.value(t, x, g), h))))
 
 
+def side_by_side(a: Tensor, x: Tensor, weights: list[Tensor]) -> Tensor:
+    """[X W₀, A X W₁, ..., Aᴷ X W_K]."""
+    return torch.cat([torch.linalg.matrix_power(a, k) @ x @ w for k, w in enumerate(weights)], 1)
+
+
+def _sign(random: Random) -> Evidence:
+    g, f, width, depth = graph(random), whole(random, 1, 4), whole(random, 1, 3), whole(random, 1, 5)
+    x, made = normal(random, g.nodes, f), model(random, SIGN, f, f, hidden=width, depth=depth)
+    w = made.p_pre.weight.detach()
+    error = gap(made.propagation(x @ w, g), side_by_side(g.to_dense(), x, list(w.split(width, dim=1))))
+    h, k = normal(random, g.nodes, (depth + 1) * width), whole(random, 1, depth)
+    further = (torch.arange(depth + 1) >= k).repeat_interleave(width).to(h.dtype)
+    slope = gradient(lambda t: as_objective(Smoothness(1.0)).value(t * further, h, g), h)
+    (moved,) = made.propagation.algorithm.update((h,), made.propagation.problem(x @ w, g, k))
+    return Evidence(max(error, gap(moved, h - 0.5 * slope)))
+
+
+def filtered(a: Tensor, x: Tensor, hops: Tensor) -> Tensor:
+    """Σ γₖ Aᵏ X."""
+    total = torch.zeros_like(x)
+    for c in hops.flip(0):
+        total = a @ total + c * x
+    return total
+
+
+def _graph_first(random: Random) -> Evidence:
+    g, f, width, depth = graph(random), whole(random, 2, 5), whole(random, 2, 5), whole(random, 1, 5)
+    x, made, a = (
+        normal(random, g.nodes, f),
+        model(random, GraphFirstGPRGNN, f, f, hidden=width, depth=depth),
+        g.to_dense(),
+    )
+    w, hops = made.p_pre.weight.detach(), normal(random, depth + 1)
+    with torch.no_grad():
+        made.propagation.coefficients.copy_(hops)
+    after = filtered(a, x, hops) @ w
+    bent = gap(filtered(a, torch.relu(x @ w), hops), torch.relu(after))
+    return Evidence(
+        gap(made(x, g), made.p_pos(after)), bent, "the encoder is a matrix", "an encoder with a ReLU, as in GPRGNN"
+    )
+
+
+def _graph_first_matrices(random: Random) -> Evidence:
+    g, f, width, depth = graph(random), whole(random, 2, 5), whole(random, 2, 5), whole(random, 1, 5)
+    x, made = normal(random, g.nodes, f), model(random, GraphFirstUGDGNN, f, f, hidden=width, depth=depth)
+    hops, w = normal(random, depth + 1), made.p_pre.weight.detach()
+    with torch.no_grad():
+        made.propagation.gamma.copy_(hops)
+        made.propagation.zeta.fill_(1.0)  # and ξ = 1 − ζ
+    return Evidence(gap(made(x, g), made.p_pos(filtered(g.to_dense(), x, hops) @ w)))
+
+
 CLAIMS: tuple[Claim, ...] = (
     Claim("GNN-LF", "its layers are gradient steps on ⟨H−X, (μI+(1−μ)A)(H−X)⟩ + (1/α−1)‖BH‖²", Verdict.HOLDS, _low, model="GNNLF"),
     Claim("GNN-LF, convexity", "its fidelity is convex", Verdict.HOLDS_WHEN, _low_convex),
     Claim("GNN-HF", "its layers are gradient steps on ⟨H−X, (I+βL)(H−X)⟩ + (1/α−1)‖BH‖²", Verdict.HOLDS, _high, model="GNNHF"),
     Claim("GNN-HF, minimiser", "they reach α[αI+(αβ+1−α)L]⁻¹(I+βL)X, which keeps αβ/(αβ+1−α) of every frequency or more", Verdict.HOLDS, _high_minimiser),
     Claim("GRAFF", "its layers are gradient steps on its energy, ½‖H‖²_(Ω−W) + ½‖BH‖²_W − ⟨H, XW̃⟩", Verdict.HOLDS_WHEN, _graff, model="GRAFF"),
+    Claim("SIGN", "[XW₀, AXW₁, ..., AᴷXW_K] is K gradient steps of size 1/2 on ‖BH‖²_Tₖ, Tₖ the projection on the channels of hops k to K", Verdict.HOLDS, _sign, model="SIGN"),
+    Claim("Graph first", "the hops of the features, then the encoder, are the encoder and then its hops", Verdict.HOLDS_WHEN, _graph_first, model="GraphFirstGPRGNN"),
+    Claim("Graph first, UGDGNN", "with ζ = 1 and ξ = 0 its hops are those of GraphFirstGPRGNN", Verdict.HOLDS, _graph_first_matrices, model="GraphFirstUGDGNN"),
     Claim("GRAND, uniform hops", "the mean of all hops is K gradient steps of size 1/2 on αₖ‖H−X‖² + (1−αₖ)‖BH‖² with αₖ = 1/(k+1)", Verdict.HOLDS, _uniform, model="StableGNN"),
 )  # fmt: skip

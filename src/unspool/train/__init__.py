@@ -9,6 +9,7 @@
 (20, True)
 """
 
+from unspool.train.batches import Batch, Batches, RowBatches
 from unspool.train.bilevel import BilevelProblem, problem_of
 from unspool.train.callbacks import Callback, Moment, TensorBoard, Verdict
 from unspool.train.class_weight import Balance
@@ -33,8 +34,8 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Balance", "BilevelProblem", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Hyper", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
+    "DEFAULT", "Balance", "Batch", "Batches", "BilevelProblem", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Hyper", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
     "Loss", "LowerLevel", "Moment", "Monitor", "MultiLabel", "Order", "Ordinal", "Own", "Precision", "PreparedTrial",
-    "Preset", "Ranking", "Rates", "Regression", "Result", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "evaluate_links",
+    "Preset", "Ranking", "Rates", "Regression", "Result", "RowBatches", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "evaluate_links",
     "fit", "link_task", "problem_of", "repeat", "seeded", "train_trial",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from unspool.models.known_labels import label_propagation
 from unspool.objective import Fidelity, NodeFidelity, Smoothness
 from unspool.ops import SparseFeatures, features_of
 from unspool.ops.convergence import ConvergenceWarning
+from unspool.ops.stored_hops import StoredHops
 from unspool.train.config import LowerLevel
 from unspool.train.fitting import Diverged
 from unspool.train.loader import TrialLoader
@@ -69,6 +70,7 @@ class Skipped(Enum):
     NOT_FOR_THIS = "there is none for this kind of target"
     DIVERGED = "its training diverged under this configuration"
     NOT_SOLVED = "its equations were not solved to the end"
+    NO_EDGES = "the data are hops on the disk, which hold no graph"
 
 
 @dataclass(frozen=True)
@@ -209,8 +211,9 @@ def _fits(name: str, value: Any) -> bool:
 def _work(trial: Trial, loader: TrialLoader) -> float:
     """Multiplications of the perceptron's first layer, over all epochs of a seed."""
     perceptron = perceptron_of(trial)
-    x: Any = features_of(loader.first.x)
-    entries = x.operator.forward.val.numel() if isinstance(x, SparseFeatures) else x.numel()
+    x: Any = loader.first.x
+    x = x if isinstance(x, StoredHops) else features_of(x)
+    entries = x.operator.forward.val.numel() if isinstance(x, SparseFeatures) else x.shape[0] * x.shape[1]
     hidden = MLP.schema.complete(perceptron.settings)["hidden"]
     faster = 1.0 if loader.device.type == "cpu" else 0.05
     return faster * float(entries) * hidden * perceptron.config.epochs
@@ -253,6 +256,8 @@ def _features(trial: Trial, loader: TrialLoader, seeds: list[int]) -> BaselineSc
 def _graph(loader: TrialLoader, tasks: list[Task]) -> BaselineScore:
     if loader.kind not in (TaskKind.CLASSES, TaskKind.BINARY, TaskKind.NUMBERS, TaskKind.RANKING):
         return BaselineScore(Baseline.GRAPH, skipped=Skipped.NOT_FOR_THIS)
+    if isinstance(loader.first.x, StoredHops):
+        return BaselineScore(Baseline.GRAPH, skipped=Skipped.NO_EDGES)
     width = loader.outputs if loader.kind is TaskKind.CLASSES else 1
     if 60.0 * len(SMOOTHNESS) * width * loader.first.graph.operator.forward.col.numel() > NO_GRAPH:
         return BaselineScore(Baseline.GRAPH, skipped=Skipped.LARGE)

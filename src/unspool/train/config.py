@@ -198,6 +198,9 @@ class TrainConfig(Declared):
         "what training makes small, as a sum of terms over views of perturbed data (unspool.train.upper); the loss of the task when omitted",
         of=UpperKind(),
     )
+    batch_size: int | None = setting(
+        None, "the most training nodes that a step sees; all of them when omitted", at_least=1, of=int
+    )
 
     def __init__(self, **settings: Any) -> None:
         object.__setattr__(self, "settings", self.schema.complete(settings))
@@ -257,14 +260,14 @@ class TrainConfig(Declared):
 
     @property
     def stackable(self) -> bool:
-        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are.
+        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are, no batches.
 
         Example:
             >>> TrainConfig().stackable, TrainConfig(clip=1.0).stackable
             (True, False)
         """
         plain = self.optimiser is torch.optim.Adam and self.precision is Precision.FULL
-        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None
+        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None and self.batch_size is None
 
     def decay_of(self, group: str) -> float:
         """The weight decay of a group of parameters.

@@ -1,10 +1,11 @@
-"""One epoch as a machine: a step on the training items and a look at all of them; on a GPU, one CUDA graph."""
+"""One epoch as a machine: a step on the training items, or one on each batch of them, and a look at all; on a GPU, one CUDA graph."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
 from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
+from unspool.train.batches import Batch, batches_of, said
 from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.hyper import Hyper, HyperLevel
 from unspool.train.task import Task
@@ -27,11 +29,12 @@ class Epochs:
 
     On the CPU an epoch is plain torch. On CUDA the first epochs are too; then the whole epoch (forward, backward, optimiser,
     evaluation) is captured as one CUDA graph, and an epoch is a single launch that ends with one small copy to the host. An
-    optimiser or a loss that cannot be captured keeps running as written; ``captured`` says which it is, and ``stepped``
-    whether a step has been taken.
+    optimiser or a loss that cannot be captured keeps running as written, and so does an epoch in batches; ``captured`` says which it is,
+    and ``stepped`` whether a step has been taken.
 
     Args:
         model, optimiser, task, config: as in :func:`unspool.train.fit`.
+        seed: of the masks of an upper level's perturbations, and of the order of batches.
         done: epochs that were run before, where a run is continued.
         hyper: parameters that learn on validation nodes.
     """
@@ -42,6 +45,7 @@ class Epochs:
         optimiser: Any,
         task: Task,
         config: TrainConfig,
+        seed: int = 0,
         done: int = 0,
         hyper: Hyper | None = None,
     ) -> None:
@@ -54,10 +58,19 @@ class Epochs:
         # A captured epoch would keep the learning rate of the moment.
         steady = config.lr_schedule is Rates.CONSTANT
         self._willing = self.device.type == "cuda" and steady and not self._wants_closure and _capturable(optimiser)
+        self._batches = batches_of(model, task, config, seed)
+        if self._batches is not None:
+            self._willing = False  # batches differ from epoch to epoch
+            if hyper is not None:
+                raise IncompatibleError(
+                    f"{mention('hyper')} looks at all nodes in every step, which batches and hops on the disk do not show; leave it out"
+                )
+            if self._wants_closure and config.batch_size is not None:
+                raise IncompatibleError(
+                    f"{type(optimiser).__name__} looks at the same loss several times in a step; leave {mention('batch_size')} out"
+                )
         half = config.precision is Precision.BFLOAT16
-        self._upper = (
-            None if config.upper is None else UpperLevel(config.upper, model, task, torch.initial_seed(), done, half)
-        )
+        self._upper = None if config.upper is None else UpperLevel(config.upper, model, task, seed, done, half)
         self._hyper = None if hyper is None else HyperLevel(hyper, model, task, config, self._loss)
         if self._hyper is not None:
             self._willing, self.task = False, self._hyper.task  # looks at values
@@ -87,32 +100,40 @@ class Epochs:
     def _epoch(self) -> Tensor:
         """Four numbers on the device of the task."""
         self.model.train()
-        self.optimiser.zero_grad(set_to_none=True)
-        if self._wants_closure:
-            loss = self.optimiser.step(self._closure)
-        else:
-            loss = self._closure()
-            if self.device.type == "cpu" and not bool(torch.isfinite(loss.detach())):
-                return torch.full((4,), torch.nan, dtype=torch.float64)  # before the step spreads it
-            self.optimiser.step()
-        self.stepped = True
+        losses: list[Tensor] = []
+        for batch in (None,) if self._batches is None else self._batches.training(self._done + self._calls):
+            loss = self._step(batch)
+            if loss is None:
+                return torch.full((4,), torch.nan, dtype=torch.float64)
+            losses.append(loss.detach().double().reshape(()))
         if self._upper is not None:
             self._upper.advance()
         self.model.eval()
         with torch.no_grad():
-            output = self._output()
-            valid, score = self._look(output, self.task.valid)
-            test = (
-                self._look(output, self.task.test)[1] if self.task.test.numel() else torch.full_like(valid, torch.nan)
-            )
-            return torch.stack([loss.detach().double().reshape(()), valid, score, test])
+            parts = [self.task.valid, *([self.task.test] if self.task.test.numel() else [])]
+            (valid, score), *tested = map(self._look, self._outputs(parts), parts)
+            test = tested[0][1] if tested else torch.full_like(valid, torch.nan)
+            return torch.stack([losses[0] if len(losses) == 1 else torch.stack(losses).mean(), valid, score, test])
 
-    def _closure(self) -> Tensor:
+    def _step(self, batch: Batch | None) -> Tensor | None:
+        """One step, on everything or on a batch; its loss, or None where that is not finite."""
+        self.optimiser.zero_grad(set_to_none=True)
+        if self._wants_closure:
+            loss = self.optimiser.step(partial(self._closure, batch))
+        else:
+            loss = self._closure(batch)
+            if self.device.type == "cpu" and not bool(torch.isfinite(loss.detach())):
+                return None  # before the step spreads it
+            self.optimiser.step()
+        self.stepped = True
+        return loss
+
+    def _closure(self, batch: Batch | None) -> Tensor:
         """The training loss, with its gradients."""
         if self._wants_closure:
             self.optimiser.zero_grad(set_to_none=True)
         if self._hyper is None:
-            loss = self._loss()
+            loss = self._loss() if batch is None else self._loss_of(batch)
             loss.backward()
         else:
             loss = self._hyper.step()
@@ -128,15 +149,29 @@ class Epochs:
         rows, wanted = task.loss.learn(self._output(), task.train, task.target)
         return task.loss_of(rows, wanted, task.train)
 
-    def _look(self, output: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        found, target = self.task.loss.read(output, ids), self.task.target.index_select(0, ids)
+    def _loss_of(self, batch: Batch) -> Tensor:
+        """What a batch adds to the mean over all of them."""
+        return batch.factor * self.task.loss.over(self._said(*batch[:3]), batch.target, batch.weight)
+
+    def _outputs(self, parts: list[Tensor]) -> list[Tensor]:
+        """What the network says of the items of some parts."""
+        if self._batches is not None:
+            return self._batches.look(self._said, parts)
+        output = self._output()
+        return [self.task.loss.read(output, ids) for ids in parts]
+
+    def _look(self, found: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+        target = self.task.target.index_select(0, ids)
         return self.task.loss_of(found, target, ids).double(), self.task.loss.score(found, target).double()
 
     def _output(self) -> Tensor:
+        return self._said(self.task.x, self.task.graph, None)
+
+    def _said(self, x: Any, graph: Any, rows: Tensor | None) -> Tensor:
         if self.config.precision is Precision.FULL:
-            return self.model(self.task.x, self.task.graph)
+            return said(self.model, x, graph, rows)
         with torch.autocast(self.device.type, dtype=torch.bfloat16):
-            output: Tensor = self.model(self.task.x, self.task.graph)
+            output = said(self.model, x, graph, rows)
         return output.float()
 
     def _capture(self) -> None:
@@ -198,7 +233,7 @@ def few_threads(task: Task) -> Generator[None]:
         1
     """
     before = torch.get_num_threads()
-    wanted = threads_for(task.graph.nodes) if task.target.device.type == "cpu" else before
+    wanted = threads_for(task.nodes) if task.target.device.type == "cpu" else before
     if wanted != before:
         torch.set_num_threads(wanted)
     try:

@@ -107,13 +107,16 @@ def fit(
     about = {} if snapshot is None else _about(model, task, config, trial)
     if about and hyper is not None:
         about["config"]["hyper"] = str(hyper)
-    state = Snapshot.fresh() if snapshot is None or restart else read_snapshot(snapshot, model, optimiser, about)
+    seed = torch.initial_seed() % 2**63 if trial is None else trial.seed
+    state = (
+        Snapshot.fresh(seed) if snapshot is None or restart else read_snapshot(snapshot, model, optimiser, about, seed)
+    )
     if len(state.history) > config.epochs:
         raise IncompatibleError(
             f"{snapshot} holds {len(state.history)} epochs already, more than {mention('epochs', config.epochs)}; give at least as many, "
             "or remove it"
         )
-    epochs = Epochs(model, optimiser, task, config, len(state.history), hyper)
+    epochs = Epochs(model, optimiser, task, config, state.seed, len(state.history), hyper)
     saved, ending = time.monotonic(), Ending.ALL_EPOCHS
     began = saved - state.seconds
     whole = True

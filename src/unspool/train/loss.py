@@ -64,6 +64,26 @@ class Loss(Summand, ABC):
         """The weighted mean of the losses of single nodes, Σ wᵢ lᵢ / Σ wᵢ: the size of the weights does not matter, only their ratio."""
         return (weight * self.each(output, target)).sum() / weight.sum()
 
+    def over(self, output: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+        """The loss over some nodes, with their weights where there are any."""
+        return self.loss(output, target) if weight is None else self.weighted(output, target, weight)
+
+    def sizes(self, target: Tensor, weight: Tensor | None) -> Tensor:
+        """What every node adds to the number that the loss divides by: 1 each, or its weight."""
+        return torch.ones(target.shape[0]) if weight is None else weight
+
+    def check_rows(self) -> None:
+        """Raise one sentence where the rows of some nodes are not enough for a loss of them."""
+        if type(self).read is not Loss.read or type(self).learn is not Loss.learn:
+            raise IncompatibleError(
+                f"{type(self).__name__} reads more than the rows of single nodes, which is all that batches and hops on the disk have; leave "
+                f"{mention('batch_size')} out, and train on a graph"
+            )
+
+    def check_batches(self) -> None:
+        """Raise one sentence where parts of the nodes do not make up a loss of all."""
+        self.check_rows()
+
 
 @dataclass(frozen=True)
 class CrossEntropy(Loss):
@@ -229,6 +249,12 @@ class Ranking(Loss):
         """The mean logistic loss over ordered pairs."""
         apart, before = _pairs(output, target)
         return (functional.softplus(-apart) * before).sum() / before.sum()
+
+    def check_batches(self) -> None:
+        """Nodes in different batches would never be compared."""
+        raise IncompatibleError(
+            f"Ranking compares every two items, and a batch would leave pairs out; leave {mention('batch_size')} out"
+        )
 
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """The share of pairs in the right order."""

@@ -71,8 +71,11 @@ class MultiLabel(Loss):
 
     def weighted(self, output: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """The mean over the known entries, each with its weight, or that of its node."""
-        wide = weight if weight.ndim == target.ndim else weight[..., None]
-        return super().weighted(output, target, wide * torch.isfinite(target))
+        return super().weighted(output, target, _wide(target, weight))
+
+    def sizes(self, target: Tensor, weight: Tensor | None) -> Tensor:
+        """How many entries of every node are known, or the sum of their weights."""
+        return (torch.isfinite(target) if weight is None else _wide(target, weight)).sum(-1)
 
     def score(self, output: Tensor, target: Tensor) -> Tensor:
         """F1 of all known entries together; 0 where nothing is yes, neither said nor true."""
@@ -80,3 +83,8 @@ class MultiLabel(Loss):
         said, true = (output > 0) & known, (target > 0.5) & known
         right, every = (said & true).sum(), said.sum() + true.sum()
         return 2 * right.to(output.dtype) / every.clamp(min=1).to(output.dtype)
+
+
+def _wide(target: Tensor, weight: Tensor) -> Tensor:
+    """A weight for every entry, 0 where it is not known."""
+    return (weight if weight.ndim == target.ndim else weight[..., None]) * torch.isfinite(target)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.train.record import Epoch
 
-FORMAT = 5
+FORMAT = 6
 #: What a run belongs to: its model and seed, its configuration, the settings of its model, its task, its code.
 About = Mapping[str, Mapping[str, Any]]
 #: What is said where these parts differ, whose values say nothing to people.
@@ -29,18 +29,20 @@ class Snapshot:
         kept: the number of the best epoch (0 before there is one) and its weights, changed together.
         ended: whether the stopping rule has spoken.
         seconds: how long all processes together have trained, when it was last written.
+        seed: of the masks of an upper level's perturbations.
     """
 
     history: list[Epoch]
     kept: tuple[int, dict[str, Tensor]]
     ended: bool = False
     seconds: float = 0.0
+    seed: int = 0
     _spare: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     @staticmethod
-    def fresh() -> Snapshot:
+    def fresh(seed: int = 0) -> Snapshot:
         """Before the first epoch."""
-        return Snapshot([], (0, {}))
+        return Snapshot([], (0, {}), seed=seed)
 
     @property
     def best(self) -> Epoch | None:
@@ -74,16 +76,17 @@ def write_snapshot(path: Path, state: Snapshot, model: nn.Module, optimiser: Any
         "weights": state.kept[1],
         "ended": state.ended,
         "seconds": state.seconds,
+        "seed": state.seed,
         "model": model.state_dict(),
         "optimiser": optimiser.state_dict(),
     }
     write_sealed(path, lambda file: torch.save(content, file))
 
 
-def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About) -> Snapshot:
-    """Continue a run, or begin one where there is no file yet; a run under another config or on other data is refused."""
+def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About, seed: int = 0) -> Snapshot:
+    """Continue a run, or begin one with this seed where there is no file yet; a run under another config or on other data is refused."""
     if not path.exists():
-        return Snapshot.fresh()
+        return Snapshot.fresh(seed)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     try:
         content = torch.load(read_sealed(path), map_location=device, weights_only=True)
@@ -106,7 +109,7 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About) ->
         _set_random_state(model, content["random"])
         history = [Epoch.from_list(e) for e in content["history"]]
         kept = (int(content["best"]), dict(content["weights"]))
-        return Snapshot(history, kept, bool(content["ended"]), float(content["seconds"]))
+        return Snapshot(history, kept, bool(content["ended"]), float(content["seconds"]), int(content["seed"]))
     except Exception as problem:
         raise _useless(path, type(problem).__name__) from None
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.errors import DataError, mention
-from unspool.graph import Graph
+from unspool.errors import DataError, IncompatibleError, mention
 from unspool.ops import SparseFeatures, features_of
+from unspool.ops.stored_hops import StoredHops
 from unspool.train.class_weight import ClassWeight, weights_of
 from unspool.train.counts import Counts
 from unspool.train.loss import CrossEntropy, Link, Loss, Regression, as_loss
@@ -25,8 +25,8 @@ class Task:
     """The upper level of the bilevel problem (3).
 
     Args:
-        x: features, a tensor or sparse features.
-        graph: the graph.
+        x: features, a tensor or sparse features; or hops on the disk.
+        graph: the graph; None where the features are hops on the disk, which have seen it.
         target: one entry per node (a class, a number, a row of numbers); for :class:`~unspool.train.Link`, per pair.
         train, valid, test: ids of nodes (of pairs).
         loss: the upper loss, or any function of (output rows, target rows).
@@ -42,7 +42,7 @@ class Task:
     """
 
     x: Any
-    graph: Graph
+    graph: Any
     target: Tensor
     train: Tensor
     valid: Tensor
@@ -99,8 +99,13 @@ class Task:
                 )
 
     def _check_lengths(self) -> None:
-        nodes = int(self.x.shape[-2])
-        if nodes != self.graph.nodes:
+        nodes = self.nodes
+        if isinstance(self.x, StoredHops):
+            if isinstance(self.loss, Link):
+                raise IncompatibleError(
+                    "links are looked for in a graph, and hops on the disk hold none; train on the graph itself"
+                )
+        elif nodes != self.graph.nodes:
             raise ValueError(f"x has {nodes} rows, but the graph has {self.graph.nodes} nodes")
         if isinstance(self.loss, Link):
             if self.target.shape[0] != self.loss.pairs.shape[0]:
@@ -113,6 +118,11 @@ class Task:
                 )
         elif self.target.shape[0] != nodes:
             raise ValueError(f"{self.target.shape[0]} targets for {nodes} nodes: give one per node")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return int(self.x.shape[-2])
 
     @staticmethod
     def of(data: Any, loss: Any = None) -> Task:
@@ -131,7 +141,8 @@ class Task:
         target = data.labels if numbers is None else numbers
         weight = getattr(data, "sample_weight", None)
         parts = (split.train, split.valid, split.test)
-        return Task(data.features, data.graph, target, *parts, loss, weight=weight).scaled()
+        graph = None if isinstance(data.features, StoredHops) else data.graph
+        return Task(data.features, graph, target, *parts, loss, weight=weight).scaled()
 
     def scaled(self) -> Task:
         """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error; counts at mean 1.
@@ -172,21 +183,25 @@ class Task:
 
     def loss_of(self, rows: Tensor, target: Tensor, ids: Tensor) -> Tensor:
         """The loss of some items, given what the network says of them, with their weights where there are any."""
-        if self.weight is None:
-            return self.loss.loss(rows, target)
-        return self.loss.weighted(rows, target, self.weight.index_select(0, ids))
+        return self.loss.over(rows, target, None if self.weight is None else self.weight.index_select(0, ids))
 
     @functools.cached_property
     def digest(self) -> str:
         """A name for what is learnt, and from what (features, edges, targets, parts), so that a snapshot is not continued on
         another task."""
-        held = hashlib.sha256(f"{type(self.loss).__name__} {self.graph.scale};".encode())
-        x = features_of(self.x)
-        features = x.operator.forward if isinstance(x, SparseFeatures) else x
-        pairs = [self.loss.pairs] if isinstance(self.loss, Link) else []
-        graph = [matrix.forward for matrix in (self.graph.operator, self.graph.smoother) if matrix is not None]
         weight = [] if self.weight is None else [self.weight]
-        for part in (features, *graph, self.target, self.train, self.valid, self.test, *pairs, *weight):
+        known = [self.target, self.train, self.valid, self.test]
+        if isinstance(self.x, StoredHops):
+            held = hashlib.sha256(f"{type(self.loss).__name__} {self.x.checksum};".encode())
+            seen: list[Any] = [*known, *weight]
+        else:
+            held = hashlib.sha256(f"{type(self.loss).__name__} {self.graph.scale};".encode())
+            x = features_of(self.x)
+            features = x.operator.forward if isinstance(x, SparseFeatures) else x
+            pairs = [self.loss.pairs] if isinstance(self.loss, Link) else []
+            graph = [matrix.forward for matrix in (self.graph.operator, self.graph.smoother) if matrix is not None]
+            seen = [features, *graph, *known, *pairs, *weight]
+        for part in seen:
             for values in (part,) if isinstance(part, Tensor) else (part.crow, part.col, part.val):
                 held.update(f"{values.dtype} {tuple(values.shape)};".encode())
                 # Trap: no numbers at all (features that are all zero) may come with a stride of 0, which cannot be seen as bytes.
@@ -197,5 +212,6 @@ class Task:
     def to(self, device: torch.device | str) -> Task:
         """The same task on another device."""
         ids = (self.train.to(device), self.valid.to(device), self.test.to(device))
-        parts = (self.x.to(device), self.graph.to(device), self.target.to(device), *ids, self.loss.to(device))
+        graph = None if self.graph is None else self.graph.to(device)
+        parts = (self.x.to(device), graph, self.target.to(device), *ids, self.loss.to(device))
         return Task(*parts, scaling=self.scaling, weight=None if self.weight is None else self.weight.to(device))

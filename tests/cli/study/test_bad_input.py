@@ -63,14 +63,14 @@ def draw(p, *words):
 
 
 TAKES = "expected a setting of GCN, which takes hidden, depth, dropout, bias, batch_norm; did you mean depth?"
-COLUMNS = "model, data, hidden, depth, dropout, bias, batch_norm, lr, epochs, monitor, stop, patience, min_epochs, optimiser, precision, lower_level, lr_schedule, lr_epochs, clip, upper, weight_decay, seed, normalise_rows, preset"
+COLUMNS = "model, data, hidden, depth, dropout, bias, batch_norm, lr, epochs, monitor, stop, patience, min_epochs, optimiser, precision, lower_level, lr_schedule, lr_epochs, clip, upper, batch_size, weight_decay, seed, normalise_rows, preset"
 
 OLDER = f"{{}}/older.db has format 1 and this version reads format 3, where trials have other keys; run the study again in another file, or read it with the unspool that wrote it ({__version__})"
 BENT = "trial 2 in {}/bent.db is damaged; restore a copy, or move it away to start again"
 
 #: (what is wrong, the command line in a folder, the sentence); {} stands for the folder.
 STUDIES = [
-    ("an unknown model", lambda p: ["study", "run", "GNC"], "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("an unknown model", lambda p: ["study", "run", "GNC"], "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN, GraphFirstGPRGNN, GraphFirstUGDGNN, SIGN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
     ("an unknown set", lambda p: go(p, "--dataset", "koraa"), "--dataset koraa: expected the name of a data set; did you mean cora? Your own files: --edges"),
     ("an unknown setting", lambda p: go(p, "--setting", "detph=3"), f"--setting detph: {TAKES}"),
     ("a setting that none of the models has", lambda p: [*go(p, "--setting", "detph=3"), "SGC"], "--setting detph: expected a setting of one of the models: GCN takes hidden, depth, dropout, bias, batch_norm; SGC takes depth, bias, weights; did you mean depth?"),

@@ -100,6 +100,14 @@ class TestDrawing(SingleContract):
         return [Trial(Drawing, {"rate": 0.2 + 0.3 * seed}, config(lr=0.05), seed) for seed in range(2)]
 
 
+class TestPerturbed(SingleContract):
+    """Masks of the upper level's perturbations come from the trial's seed, not from torch's generator as it stands."""
+
+    def trials(self):
+        upper = "ce + consistency(views=2) under drop_nodes(0.3) and drop_entries(0.2)"
+        return [Trial(us.models.MLP, {"hidden": 6}, config(upper=upper, lr=0.05), seed) for seed in range(2)]
+
+
 class TestNoisy(SingleContract):
     def trials(self):
         return [Trial(Noisy, {}, config(lr=0.05), seed) for seed in range(2)]

@@ -180,7 +180,7 @@ def test_words_of_training_change_the_config():
     changes = {
         "lr": 0.3, "epochs": 7, "monitor": Monitor.LAST_EPOCH, "stop": Stop.PATIENCE, "patience": 3, "min_epochs": 2,
         "optimiser": torch.optim.SGD, "precision": Precision.BFLOAT16, "weight_decay": {"first": 0.1}, "lower_level": LowerLevel.EXACT,
-        "lr_schedule": Rates.COSINE, "lr_epochs": 5, "clip": 1.0, "upper": Upper.parse("ce + entropy"),
+        "lr_schedule": Rates.COSINE, "lr_epochs": 5, "clip": 1.0, "upper": Upper.parse("ce + entropy"), "batch_size": 32,
     }  # fmt: skip
     assert set(changes) == set(TrainConfig.schema)
     (trial,) = grid(us.models.APPNP, seed=0, **changes).trials("cora")

@@ -63,6 +63,7 @@ CONFIG = {
     "lr_epochs": "Epochs over which the learning rate changes.",
     "clip": "Largest norm of the gradient; longer ones are shortened to it. In a study such trials run one by one.",
     "upper": "The loss of training as a sum: 'ce + 2*consistency(views=4, temperature=0.5) under drop_nodes(0.5)', or a TOML file; see docs/upper.md.",
+    "batch_size": "The most training nodes that a step sees, drawn anew in every epoch; all when omitted. In a study such trials run one by one.",
 }
 
 

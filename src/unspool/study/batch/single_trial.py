@@ -50,7 +50,8 @@ class SingleTrial:
         (member,) = members
         self._device = member.task.target.device
         model = copy.deepcopy(member.model).to(self._device)  # members stay as they are: a batch may be opened again
-        self._epochs = Epochs(model, make_optimiser(member.trial.config, model), member.task, member.trial.config)
+        config, seed = member.trial.config, member.trial.seed
+        self._epochs = Epochs(model, make_optimiser(config, model), member.task, config, seed)
         with seeded(member.trial.seed, self._device):
             self._generators = _generators(self._device)
         if member.generator is not None:

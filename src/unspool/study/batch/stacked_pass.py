@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from unspool.models import Model
 from unspool.nn import Linear, Perceptron
+from unspool.nn.flatten import Densify
 from unspool.ops import SparseFeatures
 from unspool.ops.kernels import fused
 from unspool.ops.stacked_features import Riding, riding
@@ -272,10 +274,13 @@ def decodes_rows(skeleton: nn.Module, task: Task) -> bool:
 NARROW = 16
 #: Dense features that became operators, as long as they live: batches of a study follow one another.
 _OPERATORS: Any = WeakTensorKeyDictionary()
+#: Sparse ones that became dense, likewise.
+_WRITTEN_OUT: WeakKeyDictionary[SparseFeatures, Tensor] = WeakKeyDictionary()
 
 
 def shared_features(skeleton: nn.Module, task: Task) -> Any:
-    """The features of a task; dense ones as an operator where the first layer takes one and has kernels for it.
+    """The features of a task: dense ones as an operator where the first layer takes one and has kernels for it, sparse ones written out
+    where a model denoises the features themselves.
 
     Under dropout a tensor would become one tensor for each trial; an operator lays masks on while it multiplies.
 
@@ -287,6 +292,10 @@ def shared_features(skeleton: nn.Module, task: Task) -> Any:
         True
     """
     x, first = task.x, getattr(skeleton, "p_pre", None)
+    if isinstance(x, SparseFeatures) and isinstance(first, Densify):
+        if x not in _WRITTEN_OUT:
+            _WRITTEN_OUT[x] = x.to_dense()
+        return _WRITTEN_OUT[x]
     if not (isinstance(x, Tensor) and x.ndim == 2 and isinstance(first, Perceptron | Linear) and fused(x)):
         return x
     known = _OPERATORS.get(x)

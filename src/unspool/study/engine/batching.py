@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from unspool import train
 from unspool.models import Model
+from unspool.ops.stored_hops import StoredHops
 from unspool.study.batch import TrialBatch
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable, state
@@ -53,7 +54,9 @@ def signature(member: PreparedTrial) -> Hashable | None:
         False
     """
     config, task = member.trial.config, member.task
-    if not config.stackable:
+    if not config.stackable or isinstance(
+        task.x, StoredHops
+    ):  # rows that are read from the disk differ from trial to trial
         return None
     if type(task.loss) not in _STACKABLE_LOSSES or not _may_stack(member.model, task.target.device):
         return None

@@ -55,10 +55,10 @@ def slots_for(member: PreparedTrial, open_batch: Callable[[Sequence[PreparedTria
 def _measured(member: PreparedTrial, open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch], wanted: int) -> int:
     device = member.task.target.device
     if device.type != "cuda":
-        wanted = min(wanted, CPU_SLOTS, max(CPU_NODES // max(member.task.graph.nodes, 1), 2))
+        wanted = min(wanted, CPU_SLOTS, max(CPU_NODES // max(member.task.nodes, 1), 2))
         return (
             wanted
-            if member.task.graph.nodes <= SMALL
+            if member.task.nodes <= SMALL
             else _fitting(wanted, 2, 3, _resident_peak(member, open_batch), _available())
         )
     if wanted <= _TRIED[0][1]:
@@ -117,7 +117,7 @@ def surely_fits(member: PreparedTrial, many: int, free: float) -> bool:
     entries = x.numel() if isinstance(x, torch.Tensor) and not x.is_sparse else 0
     layers = int(how.get("depth", _DEPTHLESS)) + 4
     weights = sum(p.numel() for p in model.parameters())
-    bound = 4 * _NUMBERS * (member.task.graph.nodes * width * layers + weights + entries)
+    bound = 4 * _NUMBERS * (member.task.nodes * width * layers + weights + entries)
     return many * bound <= free / 2
 
 

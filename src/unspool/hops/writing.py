@@ -1,0 +1,285 @@
+"""Writing Aᵏ X: slab by slab of columns through the graph, then put together row by row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unspool.errors import DataError, InputError, mention
+from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed, write_whole
+from unspool.graph import Graph
+from unspool.graph.row_pieces import RowPieces
+from unspool.hops.budget import check_space, slabs_of
+from unspool.hops.columns import Columns, columns_of
+from unspool.hops.facts import NodeFacts
+from unspool.hops.folder import FACTS, HOPS, KINDS, NODES, STORED, about_graph, read_folder
+from unspool.ops.stored_hops import StoredHops
+from unspool.sealed_folder import file_of
+from unspool.settings.kinds import Mismatch, Whole
+
+Array = np.ndarray[Any, Any]
+
+#: Seconds between two notes of how far the file is put together.
+EVERY = 5.0
+#: Bytes of rows that are handled together.
+PIECE = 32 << 20
+#: What is written where nothing is said.
+MEMORY = 2 << 30
+#: Seconds between two lines about hops of a slab.
+PAUSE = 2.0
+
+
+@dataclass(eq=False)
+class Progress:
+    """How far the writing has come; noted after every slab, and now and then while the file is put together."""
+
+    asked: dict[str, Any]
+    slabs: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be written.
+
+    Attributes:
+        graph, columns, depth: Aᵏ of what, up to which k.
+        nodes: at which nodes; None for all.
+        slabs: the columns that go through the graph together.
+        tell: is told what is being done.
+    """
+
+    graph: Graph
+    columns: Columns
+    depth: int
+    nodes: Tensor | None
+    slabs: list[tuple[int, int]]
+    tell: Callable[[str], None]
+    kind: np.dtype[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        kind = next(name for name, dtype in KINDS.items() if dtype is self.graph.dtype)
+        object.__setattr__(self, "kind", np.dtype(kind))
+
+    @property
+    def rows(self) -> int:
+        """How many nodes are stored."""
+        return self.graph.nodes if self.nodes is None else int(self.nodes.numel())
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row."""
+        return (self.depth + 1) * self.columns.shape[1] * self.kind.itemsize
+
+
+def write(
+    graph: Graph, x: Any, depth: int, out: str | os.PathLike[str], *, nodes: Any = None, memory: int = MEMORY,
+    facts: NodeFacts | None = None, tell: Callable[[str], None] = lambda _: None,
+) -> StoredHops:  # fmt: skip
+    """Write Aᵏ X, k = 0 ... K, for some nodes of a graph into a folder, within a budget of memory.
+
+    Columns are independent of each other, so they go through the graph in slabs: as many together as fit, all hops of a slab at a time. A is
+    never there as a whole; the numbers are those of ``graph @ x`` again and again, in the type of the graph, to the bit where torch
+    multiplies by MKL. The file is put together row by row afterwards, so that a node has its hops in one place. What was interrupted goes on
+    behind the last slab, and a folder counts when all of it is written.
+
+    Args:
+        graph: the graph, in memory or opened from a folder.
+        x: features of all nodes: a ``.npy`` file, which is mapped, another file that holds features, an array, a tensor, or sparse features.
+        depth: K.
+        out: the folder.
+        nodes: ids of the nodes whose hops are kept, each once, in this order; all when omitted.
+        memory: bytes that arrays may take, beside what the caller holds.
+        facts: what is known of the nodes of the graph: labels, a split, names.
+        tell: is told what is being done.
+
+    Example:
+        >>> import tempfile, torch, unspool as us
+        >>> graph, x = us.graph.grid(4, 5), torch.randn(20, 3)
+        >>> write(graph, x, depth=2, out=tempfile.mkdtemp() + "/hops", nodes=[3, 7])
+        StoredHops(rows=2, features=3, depth=2, float32, cpu)
+    """
+    try:
+        depth = Whole(1).accept(depth)
+    except Mismatch:
+        raise InputError("depth", depth, Whole(1).expected) from None
+    columns, chosen = columns_of(x), _checked_nodes(nodes, graph.nodes)
+    if columns.shape[0] != graph.nodes:
+        raise InputError("features", columns.shape[0], f"a row for each of the {graph.nodes} nodes of the graph")
+    known = facts if facts is None or chosen is None else facts.at(chosen)
+    slabs = slabs_of(graph, columns.shape[1], graph.nodes if chosen is None else int(chosen.numel()), memory)
+    plan = Plan(graph, columns, depth, chosen, slabs, tell)
+    place = Path(out)
+    place.mkdir(parents=True, exist_ok=True)
+    if (place / HOPS.card).exists():
+        raise DataError(
+            str(place), "there are hops already", f"choose another folder with {mention('path')}, or remove it"
+        )
+    with alone_in(place), torch.no_grad():
+        work, state = _begun(place, plan)
+        check_space(place, plan.rows * plan.row, sum(file.stat().st_size for file in work.iterdir()))
+        _write_slabs(plan, work, state)
+        _put_together(plan, place, work, state)
+        _finish(plan, place, work, known)
+    return read_folder(place, check=False)
+
+
+def _checked_nodes(given: Any, nodes: int) -> Tensor | None:
+    """Ids of nodes, each once."""
+    if given is None:
+        return None
+    ids = torch.as_tensor(np.asarray(given) if isinstance(given, list | tuple) else given).detach().cpu()
+    if ids.dtype is torch.bool and ids.shape == (nodes,):
+        ids = torch.nonzero(ids).flatten()
+    if ids.ndim != 1 or ids.numel() == 0 or ids.is_floating_point() or ids.dtype is torch.bool:
+        kind = str(ids.dtype).removeprefix("torch.")
+        raise InputError(
+            "nodes", f"{kind} of shape {tuple(ids.shape)}", "numbers of nodes, one behind the other, or a mask over all"
+        )
+    ids = ids.long()
+    outside = ids[(ids < 0) | (ids >= nodes)]
+    if outside.numel():
+        raise InputError("nodes", int(outside[0]), f"numbers of nodes, from 0 to {nodes - 1}")
+    ordered = ids.sort().values
+    twice = ordered[1:][ordered.diff() == 0]
+    if twice.numel():
+        raise InputError("nodes", int(twice[0]), "every node once, and this one is there twice")
+    return ids
+
+
+def _begun(place: Path, plan: Plan) -> tuple[Path, Progress]:
+    """The folder of unfinished work, and how far it has come: from the beginning, where it was other work."""
+    work = place / HOPS.work
+    asked = json.loads(json.dumps({
+        "graph": [about_graph(plan.graph), _mark(plan.graph)], "features": plan.columns.mark, "depth": plan.depth, "slabs": plan.slabs,
+        "dtype": plan.kind.str, "nodes": None if plan.nodes is None else hashlib.sha256(plan.nodes.numpy().data).hexdigest(),
+    }))  # fmt: skip
+    try:
+        state = Progress(**json.loads(read_sealed(work / "progress.json").read()))
+    except (Unsound, ValueError, TypeError):
+        state = None
+    if state is None or state.asked != asked:
+        shutil.rmtree(work, ignore_errors=True)
+        for name in (STORED, NODES, FACTS):  # of work that had nearly ended
+            file_of(place, name).unlink(missing_ok=True)
+        work.mkdir()
+        state = Progress(asked)
+        _save(work, state)
+    return work, state
+
+
+def _mark(graph: Graph) -> str:
+    """A name for the matrix A of a graph, which is read once."""
+    w, made = graph.adjacency.forward, graph._entries  # pyright: ignore[reportPrivateUsage]
+    parts = [w.crow, w.col, w.beside, graph.degree, None if made is None else made.forward.val]
+    held = hashlib.sha256()
+    for part in parts:
+        if part is None:
+            held.update(b"none;")
+            continue
+        held.update(f"{part.dtype} {part.numel()};".encode())
+        for piece in part.split(1 << 22):
+            held.update(piece.detach().cpu().contiguous().numpy().data)
+    return held.hexdigest()
+
+
+def _write_slabs(plan: Plan, work: Path, state: Progress) -> None:
+    """All hops of one slab after the other, each in a file of its own: (rows, columns of the slab)."""
+    if state.slabs == len(plan.slabs):
+        return
+    graph, began = plan.graph, time.monotonic()
+    pieces, first_done = RowPieces(graph), state.slabs
+    widest, said = max(last - first for first, last in plan.slabs), began
+    room = [torch.empty(graph.nodes * widest, dtype=graph.dtype, device=graph.device) for _ in range(2)]
+    for number in range(state.slabs, len(plan.slabs)):
+        first, last = plan.slabs[number]
+        y, other = (one[: graph.nodes * (last - first)].view(graph.nodes, -1) for one in room)
+        left = (time.monotonic() - began) / max(number - first_done, 1) * (len(plan.slabs) - number)
+        about = f", about {left:.0f} s left" if number > first_done else ""
+        plan.tell(f"slab {number + 1} of {len(plan.slabs)}: features {first} to {last - 1}{about}")
+        plan.columns.read(first, y)
+        files = {work / f"slab{number}-hop{hop}" for hop in range(plan.depth + 1)}
+        for hop in range(plan.depth + 1):
+            if hop:
+                if time.monotonic() - said > PAUSE:
+                    plan.tell(f"slab {number + 1} of {len(plan.slabs)}, hop {hop} of {plan.depth}")
+                    said = time.monotonic()
+                pieces.times(y, other)
+                y, other = other, y
+            _write_signal(work / f"slab{number}-hop{hop}", y, plan.nodes)
+        bring_down(files)
+        state.slabs = number + 1
+        _save(work, state)
+
+
+def _write_signal(file: Path, y: Tensor, nodes: Tensor | None) -> None:
+    file.unlink(missing_ok=True)  # of a slab that was not finished
+    rows = max(PIECE // max(y.shape[1] * y.element_size(), 1), 1)
+    chosen = y.split(rows) if nodes is None else (y[ids.to(y.device)] for ids in nodes.split(rows))
+    for part in chosen:
+        append(file, part.cpu().contiguous().numpy())
+
+
+def _put_together(plan: Plan, place: Path, work: Path, state: Progress) -> None:
+    """The rows: of every node all hops, of every hop all features."""
+    target, row, many = work / STORED, plan.row, plan.depth + 1
+    if state.rows == plan.rows:
+        return
+    cut(target, state.rows * row)
+    plan.tell(f"putting {plan.rows:,} rows together")
+    noted, rows = time.monotonic(), max(PIECE // row, 1)
+    while state.rows < plan.rows:
+        first, last = state.rows, min(state.rows + rows, plan.rows)
+        block = np.empty((last - first, many, plan.columns.shape[1]), plan.kind)
+        for number, (start, stop) in enumerate(plan.slabs):
+            for hop in range(many):
+                block[:, hop, start:stop] = _piece(plan, work / f"slab{number}-hop{hop}", first, last, stop - start)
+        append(target, block)
+        state.rows = last
+        if time.monotonic() - noted > EVERY:
+            bring_down({target})
+            _save(work, state)
+            noted = time.monotonic()
+    bring_down({target})
+    _save(work, state)
+
+
+def _piece(plan: Plan, file: Path, first: int, last: int, width: int) -> Array:
+    """Some rows of one hop of one slab."""
+    whole = plan.rows * width * plan.kind.itemsize
+    if not file.is_file() or file.stat().st_size != whole:
+        raise DataError(str(file), "it is not as it was written", f"remove the folder {file.parent} and write again")
+    found = np.fromfile(file, plan.kind, (last - first) * width, offset=first * width * plan.kind.itemsize)
+    return found.reshape(last - first, width)
+
+
+def _finish(plan: Plan, place: Path, work: Path, facts: NodeFacts | None) -> None:
+    """Put the files in place, and seal the folder last."""
+    names = [STORED]
+    if (work / STORED).exists():  # else it is in place already
+        os.replace(work / STORED, file_of(place, STORED))
+    if plan.nodes is not None:
+        write_whole(file_of(place, NODES), lambda file: file.write(plan.nodes.numpy().astype("<i8")))  # pyright: ignore
+        names.append(NODES)
+    if facts is not None:
+        write_whole(file_of(place, FACTS), lambda file: file.write(facts.packed()))
+        names.append(FACTS)
+    plan.tell("adding up checksums")
+    shape = [plan.rows, plan.depth + 1, plan.columns.shape[1]]
+    HOPS.seal(place, names, shape=shape, dtype=plan.kind.str, graph=about_graph(plan.graph))
+    shutil.rmtree(work)
+
+
+def _save(work: Path, state: Progress) -> None:
+    write_sealed(work / "progress.json", lambda file: file.write(json.dumps(state.__dict__).encode()))

@@ -1,0 +1,145 @@
+"""Propagated features on the disk: what sparse features are to rows with few entries, these are to rows that have seen the graph."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unspool.errors import IncompatibleError, InputError
+
+Array = np.ndarray[Any, Any]
+
+#: How many bytes are read through the map before the system is told that it may have its pages back.
+HELD = 64 << 20
+#: About how many bytes of rows are looked at together where all are wanted.
+PIECE = 32 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredHops:
+    """Aᵏ X at some nodes, k = 0 ... K, in a file of which only the rows that are asked for are read.
+
+    Made by :func:`unspool.hops.open`. Row i holds all hops of one node, so a batch of nodes is as many places in the file. They stand wherever
+    features do, with the networks that propagate before anything that is not linear; no graph is needed any more.
+
+    Attributes:
+        file: where the numbers lie: (rows, K + 1, features), one behind the other.
+        shape: (rows, features).
+        depth: K.
+        dtype: in which rows are handed out.
+        stored: the type of the numbers in the file.
+        device: where rows are handed out to.
+        nodes: the node of every row in the graph; None where they are all, in order.
+        checksum: of the content.
+        graph: what is known of the graph: nodes, edges, normalisation.
+
+    Example:
+        >>> import tempfile, torch, unspool as us
+        >>> graph, x = us.graph.ring(6), torch.eye(6)
+        >>> stored = us.hops.write(graph, x, depth=2, out=tempfile.mkdtemp() + "/hops")
+        >>> stored
+        StoredHops(rows=6, features=6, depth=2, float32, cpu)
+        >>> found = stored.take(torch.tensor([4, 1]))
+        >>> found.shape, torch.equal(found[:, 2], (graph @ (graph @ x))[[4, 1]])
+        (torch.Size([2, 3, 6]), True)
+    """
+
+    file: Path
+    shape: torch.Size
+    depth: int
+    dtype: torch.dtype
+    stored: np.dtype[Any]
+    checksum: str
+    graph: Mapping[str, Any]
+    nodes: Tensor | None = None
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    _open: list[Any] = field(default_factory=list[Any])
+
+    def take(self, rows: Tensor, depth: int | None = None) -> Tensor:
+        """All hops of some rows, up to a depth: shape (rows, depth + 1, features).
+
+        Args:
+            rows: their numbers; how often each stands there does not matter.
+            depth: the last hop that is wanted; all by default.
+        """
+        wanted = self.depth if depth is None else depth
+        if wanted > self.depth:
+            raise IncompatibleError(
+                f"hop {wanted} is wanted, and hops 0 to {self.depth} are stored; take a network of depth {self.depth} at most, or write more hops"
+            )
+        ids = rows.detach().cpu().numpy()
+        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.shape[0]:
+            raise InputError("rows", int(ids.max()), f"numbers of stored rows, from 0 to {self.shape[0] - 1}")
+        found = torch.from_numpy(self._rows()[:, : (wanted + 1) * self.shape[1]][ids])
+        self._give_back(found.numel() * self.stored.itemsize)
+        return found.view(ids.size, wanted + 1, self.shape[1]).to(self.device, self.dtype)
+
+    def places(self, nodes: Any) -> Tensor:
+        """The rows of some nodes of the graph, by their numbers there; a node that is not stored is named.
+
+        Example:
+            >>> import tempfile, torch, unspool as us
+            >>> graph, out = us.graph.ring(6), tempfile.mkdtemp() + "/hops"
+            >>> us.hops.write(graph, torch.eye(6), depth=1, nodes=[5, 2], out=out).places([2])
+            tensor([1])
+        """
+        ids = torch.as_tensor(nodes, dtype=torch.int64).flatten()
+        if self.nodes is None:
+            known = (ids >= 0) & (ids < self.shape[0])
+            rows = ids
+        else:
+            order = self.nodes.argsort()
+            place = torch.searchsorted(self.nodes[order], ids).clamp_max(order.numel() - 1)
+            rows = order[place]
+            known = self.nodes[rows] == ids
+        if not bool(known.all()):
+            raise InputError(
+                "nodes",
+                int(ids[~known][0]),
+                f"one of the {self.shape[0]} nodes whose hops are stored in {self.file.parent}",
+            )
+        return rows
+
+    def to(self, target: torch.device | str | torch.dtype) -> StoredHops:
+        """The same hops, handed out to another device or in another type."""
+        if isinstance(target, torch.dtype):
+            return replace(self, dtype=target, _open=[])
+        return replace(self, device=torch.device(target), _open=[])
+
+    @property
+    def piece(self) -> int:
+        """How many rows are looked at together where all are wanted."""
+        return max(PIECE // ((self.depth + 1) * self.shape[1] * self.stored.itemsize), 1)
+
+    def _rows(self) -> Array:
+        """The file as a matrix, mapped when first asked for."""
+        if not self._open:
+            with self.file.open("rb") as held:
+                mapped = mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ)
+            flat = np.frombuffer(mapped, self.stored).reshape(self.shape[0], -1)
+            self._open[:] = [mapped, flat, 0]
+        return self._open[1]
+
+    def _give_back(self, read: int) -> None:
+        """Pages that were read belong to nobody, but count as memory of this process until they are given back."""
+        self._open[2] += read
+        if self._open[2] > HELD and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            self._open[0].madvise(mmap.MADV_DONTNEED)
+            self._open[2] = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_open": []}  # a map stays in its process
+
+    def __deepcopy__(self, memo: Any) -> StoredHops:
+        return self
+
+    def __repr__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        return f"StoredHops(rows={self.shape[0]}, features={self.shape[1]}, depth={self.depth}, {dtype}, {self.device})"
