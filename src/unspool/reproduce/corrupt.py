@@ -15,9 +15,8 @@ import scipy.sparse
 import torch
 
 from unspool.datasets import Dataset
-from unspool.datasets.features import Features, as_features, sparse, to_numpy
+from unspool.datasets.features import Features, as_features, sparse, take_rows, to_numpy
 from unspool.errors import InputError
-from unspool.ops import SparseFeatures
 from unspool.reproduce.conditions import CLEAN, Condition, Factor, Phase
 
 Array = np.ndarray[Any, Any]
@@ -82,9 +81,7 @@ def _swapped(features: Features, hit: Array, random: np.random.Generator) -> Fea
     others = random.integers(nodes - 1, size=nodes)  # drawn for all nodes, so that shares are nested
     rows = np.arange(nodes)
     rows[hit] = (others + (others >= np.arange(nodes)))[hit]
-    if isinstance(features, SparseFeatures):
-        return sparse(to_numpy(features)[rows]).to(features.device)
-    return features[torch.as_tensor(rows, device=features.device)]
+    return take_rows(features, rows)
 
 
 def _noisy(features: Features, hit: Array, random: np.random.Generator) -> Features:

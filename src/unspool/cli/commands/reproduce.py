@@ -251,6 +251,29 @@ def claims(folder: Path, as_json: bool) -> None:
     show_claims(folder, as_json)
 
 
+@reproduce.command()
+@_names("--datasets", "Only these data sets.")
+@_names("--parts", "Only these: search, finals, ablation.")
+@_names("--entries", "Only these: StableGNN, GRAND.")
+@click.option(
+    "--out", type=_FOLDER, default=Path("out/lead"), show_default=True, help="Where choices, finals and studies go."
+)
+@click.option("--commit", help="The state of the project, for finals.csv; asked of git when omitted.")
+@device_option
+@_DATA
+def lead(datasets: tuple[str, ...], parts: tuple[str, ...], entries: tuple[str, ...], **options: Any) -> None:
+    """StableGNN under upper levels with views, and GRAND in the same space: search, final evaluation, ablation.
+
+    Settings are searched on validation nodes alone, under seeds from 100 on; the chosen ones are evaluated once under the seeds 0 to 9 and
+    appended to OUT/finals.csv with the commit and a digest of the space. What is there already stays.
+
+    Example: unspool reproduce lead --datasets citeseer --parts search
+    """
+    from unspool.cli.lead import run
+
+    run(datasets, parts, entries, **options)
+
+
 @reproduce.command(name="all")
 @_with_training
 def everything(presets: tuple[str, ...], root: Path | None, as_json: bool, details: bool, **options: Any) -> None:

@@ -1,0 +1,1 @@
+"""StableGNN under upper levels with views: searched on validation nodes, frozen, then evaluated; the table that came of it."""

@@ -1,0 +1,86 @@
+"""The table: ours and GRAND beside the highest published numbers, with splits, protocols and paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unspool.errors import DataError
+from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.lead.finals import WHOLE, Final
+from unspool.study.results.comparison import holm, paired_t
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two evaluations of the same seeds on one data set.
+
+    Attributes:
+        gap: the mean difference in points, the first less the second.
+        p: of the paired t-test, corrected by Holm's method over the pairs of a table.
+    """
+
+    dataset: str
+    first: Final
+    second: Final
+    gap: float
+    p: float
+
+
+def pairs(rows: Iterable[Final], first: tuple[str, str], second: tuple[str, str]) -> list[Pair]:
+    """Two entries, each with its variant, on every data set that has both, under the last space that was searched there.
+
+    Example:
+        >>> pairs([], ("StableGNN", "as chosen"), ("GRAND", "as chosen"))
+        []
+    """
+    held = {(one.dataset, one.entry, one.variant): one for one in current(rows)}
+    found = [
+        (name, held[name, *first], held[name, *second])
+        for name in _datasets(held)
+        if (name, *first) in held and (name, *second) in held
+    ]
+    for name, a, b in found:
+        if (a.split, a.seeds) != (b.split, b.seeds):
+            raise DataError(
+                name, f"{a.entry} was evaluated on {a.split} and {b.entry} on {b.split}, which are no pairs", "run both"
+            )
+    gaps = [np.array(a.scores) - np.array(b.scores) for _, a, b in found]
+    corrected = holm([paired_t(gap) for gap in gaps])
+    return [
+        Pair(name, a, b, 100 * float(gap.mean()), p)
+        for (name, a, b), gap, p in zip(found, gaps, corrected, strict=True)
+    ]
+
+
+def current(rows: Iterable[Final]) -> list[Final]:
+    """The evaluations of the space that was frozen last on each data set; those of earlier ones stay in the file alone."""
+    rows = list(rows)
+    last = {one.dataset: one.space for one in rows}
+    return [one for one in rows if one.space == last[one.dataset]]
+
+
+def _datasets(held: Iterable[tuple[str, str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for name, _, _ in held))
+
+
+def lines(rows: Sequence[Final]) -> list[str]:
+    """The table as text: one line for each data set, then the parts that were left out."""
+    rows, published = current(rows), read_experiment("published")
+    ours = {one.dataset: one for one in rows if (one.entry, one.variant) == ("StableGNN", WHOLE)}
+    out = ["set        StableGNN        GRAND            gap      p     published (protocol, from where)        split"]
+    against = {pair.dataset: pair for pair in pairs(rows, ("StableGNN", WHOLE), ("GRAND", WHOLE))}
+    for name, one in ours.items():
+        pair, known = against.get(name), published.get(name, {})
+        grand = f"{pair.second.mean:.2f} ± {pair.second.std:.2f}    {pair.gap:+.2f}  {pair.p:.3f}" if pair else "–"
+        out.append(
+            f"{name:10} {one.mean:.2f} ± {one.std:.2f}    {grand:32} {known.get('best', '–')} ({known.get('who', '–')})   {one.split}"
+        )
+    left = list(dict.fromkeys(one.variant for one in rows if one.variant != WHOLE))
+    without = [
+        (variant, pair) for variant in left for pair in pairs(rows, ("StableGNN", variant), ("StableGNN", WHOLE))
+    ]
+    told = (f"  {p.dataset:10} {variant:24} {p.first.mean:.2f}   {p.gap:+.2f}   p {p.p:.3f}" for variant, p in without)
+    return [*out, *told]

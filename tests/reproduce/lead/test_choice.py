@@ -1,0 +1,186 @@
+"""What is chosen: by validation alone, the same each time, under seeds that no final evaluation has."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from unspool import datasets
+from unspool.errors import DataError
+from unspool.models import StableGNN, Steps
+from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.lead.ablation import variants
+from unspool.reproduce.lead.run import LeadRun
+from unspool.reproduce.lead.search import Tried, choose, read_choices, search, search_seeds
+from unspool.reproduce.lead.space import Space
+from unspool.study import Store
+from unspool.study import run as run_study
+from unspool.train import TrainConfig, Trial, TrialLoader
+
+pytestmark = pytest.mark.long
+
+SHIPPED = [(entry, name) for entry in ("StableGNN", "GRAND") for name in read_experiment("lead")["datasets"]]
+
+
+@pytest.mark.parametrize(("entry", "name"), SHIPPED)
+def test_the_space_that_ships_draws_the_same_settings_each_time_and_as_many_for_both_entries(entry, name):
+    space = Space.of(entry, name)
+    drawn = space.trials()
+    assert [trial.key("") for trial in drawn] == [trial.key("") for trial in Space.of(entry, name).trials()]
+    assert len(drawn) == space.structures * space.each
+    if entry == "GRAND":
+        assert {trial.settings["steps"] for trial in drawn} == {Steps.UNIFORM}
+        assert not any("class" in str(trial.config.upper).lower() for trial in drawn)
+
+
+@pytest.mark.parametrize(("entry", "name"), SHIPPED)
+def test_no_seed_serves_both_the_search_and_the_final_evaluations(entry, name):
+    seeds = search_seeds(Space.of(entry, name))
+    assert set(seeds).isdisjoint(range(read_experiment("lead")["final_seeds"]))
+    assert len(seeds) == Space.of(entry, name).last
+
+
+def test_a_space_whose_seeds_meet_is_refused(space):
+    space.write_text(space.read_text().replace("search_seed = 100", "search_seed = 1"))
+    with pytest.raises(DataError, match="the search's first seed is 1, a final one; begin at 2"):
+        search_seeds(Space.of("GRAND", "small"))
+
+
+def test_the_rule_takes_the_lowest_loss_within_one_standard_error_of_the_highest_score():
+    tried = [Tried((0.8, 0.9), (0.6, 0.6)), Tried((0.81, 0.81), (0.5, 0.5)), Tried((0.7, 0.7), (0.1, 0.1))]
+    assert choose(tried) == 1
+    assert choose([Tried((0.9, 0.9), (2.0, 2.0)), *tried[1:]]) == 0  # without spread the highest score alone
+    assert choose([Tried((0.9,), (0.5,)), Tried((0.9,), (0.4,))]) == 1
+
+
+def tree(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*.json")}
+
+
+def with_other_labels(data, part):
+    """The data with random labels in one part of the split."""
+    nodes = getattr(data.split, part)
+    labels = data.labels.clone()
+    labels[nodes] = (
+        labels[nodes] + 1 + torch.randint(0, 2, (len(nodes),), generator=torch.Generator().manual_seed(3))
+    ) % 3
+    assert not (labels[nodes] == data.labels[nodes]).any()
+    return replace(data, labels=labels)
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [pytest.param(False, id="one split"), pytest.param(True, id="a split for every seed", marks=pytest.mark.slow)],
+)
+def test_tampered_test_labels_change_no_choice(space, small, tmp_path, recorded):
+    if recorded:
+        small["data"] = with_folds(small["data"])
+
+    def chosen(data, name):
+        small["data"] = data
+        LeadRun(tmp_path / name).run(parts=["search"])
+        return tree(tmp_path / name / "lead")
+
+    given = small["data"]
+    before = chosen(given, "before")
+    tampered = with_other_labels(given, "test")
+    assert chosen(tampered, "after") == before
+    assert sorted(before) == ["small-GRAND.json", "small-StableGNN.json"]
+    assert chosen(with_other_labels(given, "valid"), "control") != before  # labels that choose do matter
+
+
+def with_folds(data):
+    """Ten splits, which share their test nodes."""
+    split = data.split
+    folds = {}
+    for k in range(10):
+        nodes = [*split.train.tolist(), *split.valid.tolist()]
+        moved = [*nodes[k:], *nodes[:k]]
+        folds[f"fold-{k}"] = datasets.Split(moved[:15], moved[15:], split.test, 90, name=f"fold-{k}").codes()
+    return replace(data, recorded=folds).with_split(lambda d: datasets.splits.recorded(d, "fold-0"))
+
+
+@pytest.mark.slow
+def test_an_interrupted_search_goes_on_and_chooses_the_same(space, small, tmp_path):
+    whole = search(Space.of("StableGNN", "small"), TrialLoader(small["data"]))
+
+    class Stop(Exception):
+        pass
+
+    def stop(progress):
+        if progress.done >= 3:
+            raise Stop
+
+    with Store(tmp_path / "cut.db") as store:
+        with pytest.raises(Stop):
+            search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store, stop)
+        kept = {row.key: row.finished_at for row in store.rows() if row.result is not None}
+        assert kept
+        assert search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store) == whole
+        assert kept.items() <= {row.key: row.finished_at for row in store.rows()}.items()  # not trained again
+
+
+def test_a_stage_that_another_process_still_trains_is_not_chosen_from(space, small, monkeypatch):
+    def unfinished(trials, loader, **options):
+        return run_study(trials, loader, **{**options, "seconds": 1e-6})
+
+    monkeypatch.setattr("unspool.reproduce.lead.search.study.run", unfinished)
+    with pytest.raises(DataError, match=r"the search of GRAND on small: \d of 6 trials are with another process"):
+        search(Space.of("GRAND", "small"), TrialLoader(small["data"]))
+
+
+@pytest.mark.slow
+def test_settings_that_diverge_are_left_out_and_counted(space, small):
+    space.write_text(space.read_text().replace("lr = [0.01, 0.05]", "lr = [0.01, 1e30]"))
+    found = search(Space.of("StableGNN", "small"), TrialLoader(small["data"]))
+    assert found.settings == 6
+    assert 0 < found.left_out < 6
+    assert found.trial["config"]["lr"] == 0.01
+    space.write_text(space.read_text().replace("lr = [0.01, 1e30]", "lr = [1e30]"))
+    with pytest.raises(DataError, match="small: no setting of GRAND ended with finite losses"):
+        search(Space.of("GRAND", "small"), TrialLoader(small["data"]))
+
+
+def test_choices_of_another_space_do_not_count_and_wrong_files_are_named(space, small, out):
+    LeadRun(out).run(parts=["search"], entries=["GRAND"])
+    (kept,) = read_choices(out / "lead")
+    assert kept.made().key("") == Trial.from_plain({**kept.trial, "seed": 0}).key("")
+    assert "test" not in json.dumps(json.loads((out / "lead" / "small-GRAND.json").read_text()))
+    space.write_text(space.read_text() + "# frozen again\n")
+    assert read_choices(out / "lead") == []
+    (out / "lead" / "small-GRAND.json").write_text("{")
+    with pytest.raises(DataError, match=r"small-GRAND\.json: is not a choice that a search has written"):
+        read_choices(out / "lead")
+
+
+def test_the_parts_that_are_left_out_one_by_one():
+    upper = "class_mass + 2*warm_up(100)*consistency(views=2, temperature=0.5, confidence=0.3) under drop_nodes(0.5)"
+    trial = Trial(StableGNN, {"steps": Steps.LEARNT, "batch_norm": True}, TrainConfig(upper=upper))
+    found = {
+        name: (str(one.config.upper), one.settings["steps"], one.settings["batch_norm"])
+        for name, one in variants(trial).items()
+    }
+    assert list(found) == [
+        "as chosen",
+        "without consistency",
+        "without lost nodes",
+        "without both",
+        "without class masses",
+        "with uniform steps",
+        "without normalisation",
+    ]
+    assert "sharpen" not in found["without consistency"][0]
+    assert "DropNodes(0.5)" in found["without consistency"][0]
+    assert "sharpen" in found["without lost nodes"][0]
+    assert "DropNodes" not in found["without lost nodes"][0]
+    assert "sharpen" not in found["without both"][0]
+    assert "DropNodes" not in found["without both"][0]
+    assert found["without class masses"][0] == found["as chosen"][0].replace(
+        *("CE(Y, softmax(hʳ − log(π/π₀)))", "CE(Y, pʳ)")
+    )
+    assert found["with uniform steps"][1] is Steps.UNIFORM
+    assert found["without normalisation"][2] is False
+    assert len({one.key("") for one in variants(trial).values()}) == 7
+    plain = Trial(StableGNN, {"steps": Steps.UNIFORM}, TrainConfig(upper="ce + consistency under drop_nodes(0.5)"))
+    assert list(variants(plain)) == ["as chosen", "without consistency", "without lost nodes", "without both"]
