@@ -141,7 +141,7 @@ class _Gather(torch.autograd.Function):
 
 
 def powers(graph: HasOperator, x: Tensor, depth: int) -> Tensor:
-    r"""All of :math:`X, AX, \dots, A^K X`, as one tensor.
+    r"""All of :math:`X, AX, \ldots, A^K X`, as one tensor.
 
     As many sparse products as hops in each direction: the gradient is gathered by Horner's rule. Nothing is kept for it.
 
