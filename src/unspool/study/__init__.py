@@ -12,6 +12,7 @@
 from unspool.settings import choice, integers, log_uniform, uniform
 from unspool.study.batch import TrialBatch
 from unspool.study.engine import train_trials
+from unspool.study.engine.packing import Group, Packing, packing
 from unspool.study.engine.progress import Progress
 from unspool.study.evaluation import Outcome, evaluate
 from unspool.study.optuna_search import optimise, suggest
@@ -28,8 +29,8 @@ from unspool.study.study import Study, run, train_again
 from unspool.train import Result, Trial
 
 __all__ = [
-    "Access", "Best", "Comparison", "Importance", "Measure", "Method", "Outcome", "Progress", "Result", "Row", "Sample", "Space", "Status", "Store",
+    "Access", "Best", "Comparison", "Group", "Importance", "Measure", "Method", "Outcome", "Packing", "Progress", "Result", "Row", "Sample", "Space", "Status", "Store",
     "StoreProblem", "Study", "Test", "Trial", "TrialBatch", "TrialTable", "choice", "compare", "compare_all", "declared_search", "evaluate", "export",
-    "grid", "importance", "integers", "log_uniform", "optimise", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
+    "grid", "importance", "integers", "log_uniform", "optimise", "packing", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
     "plot_leaders", "random", "run", "suggest", "train_again", "train_trials", "uniform", "write_report",
 ]  # fmt: skip

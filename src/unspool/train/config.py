@@ -259,15 +259,22 @@ class TrainConfig(Declared):
         return self.lr
 
     @property
-    def stackable(self) -> bool:
-        """Whether trials with it can be trained in one stack: Adam at one rate, full precision, gradients as they are, no batches.
+    def alone(self) -> str | None:
+        """Why trials with it train one by one; None where they may share a stack: Adam at one rate, full precision, gradients as they are, no batches.
 
         Example:
-            >>> TrainConfig().stackable, TrainConfig(clip=1.0).stackable
-            (True, False)
+            >>> TrainConfig().alone, TrainConfig(clip=1.0).alone
+            (None, 'its gradients are clipped')
         """
-        plain = self.optimiser is torch.optim.Adam and self.precision is Precision.FULL
-        return plain and self.lr_schedule is Rates.CONSTANT and self.clip is None and self.batch_size is None
+        maker = getattr(self.optimiser, "__name__", type(self.optimiser).__name__)
+        kinds = {
+            f"its optimiser is {maker}, not Adam": self.optimiser is not torch.optim.Adam,
+            f"its precision is {self.precision.value}": self.precision is not Precision.FULL,
+            "its learning rate has a schedule": self.lr_schedule is not Rates.CONSTANT,
+            "its gradients are clipped": self.clip is not None,
+            "it trains in batches of nodes": self.batch_size is not None,
+        }
+        return next((reason for reason, holds in kinds.items() if holds), None)
 
     def decay_of(self, group: str) -> float:
         """The weight decay of a group of parameters.

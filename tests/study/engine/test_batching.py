@@ -8,7 +8,7 @@ import unspool as us
 from unspool import datasets, train
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch
-from unspool.study.engine.batching import open_batch, signature, sort_trials
+from unspool.study.engine.batching import Alone, open_batch, signature, sort_trials
 from unspool.train import LowerLevel, TaskKind, TrainConfig, Trial, TrialLoader
 
 
@@ -72,7 +72,7 @@ def test_a_setting_that_is_said_at_its_default_changes_no_signature(loader):
 def test_what_does_not_stack_is_sorted_apart(config, loader):
     some = [Trial(us.models.APPNP, {"teleport": 0.1 * k}, config, seed=k) for k in (1, 2)]
     plain = [Trial(us.models.APPNP, {"teleport": 0.1 * k}, seed=k) for k in (1, 2)]
-    assert {signature(loader.prepare(trial)) for trial in some} == {None}
+    assert all(isinstance(signature(loader.prepare(trial)), Alone) for trial in some)
     groups = sort_trials([some[0], plain[0], some[1], plain[1]], loader.prepare)
     assert plain in groups
     assert {trial for group in groups for trial in group} == {*some, *plain}
@@ -87,7 +87,7 @@ def test_batches_by_what_they_hold(loader):
 
 def test_links_train_one_by_one(data):
     loader = TrialLoader(data, kind=TaskKind.LINKS)
-    assert signature(loader.prepare(Trial(us.models.GCN))) is None
+    assert isinstance(signature(loader.prepare(Trial(us.models.GCN))), Alone)
 
 
 def test_other_data_other_batches(loader):
@@ -103,8 +103,8 @@ def test_an_exact_lower_level_shares_no_batch_with_steps(loader):
     steps, exact = (
         loader.prepare(Trial(us.models.APPNP, config=TrainConfig(lower_level=level))) for level in LowerLevel
     )
-    assert signature(steps) is not None
-    assert signature(exact) is None
+    assert not isinstance(signature(steps), Alone)
+    assert isinstance(signature(exact), Alone)
 
 
 def test_trials_that_cannot_be_built_are_sorted_too(loader):

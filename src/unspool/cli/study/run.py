@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +142,12 @@ def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     presets = _presets(work.trials)
     seeds = len({trial.seed for trial in work.trials})
     device = str(work.loader.device)
+    packing = study.packing(work.left, work.loader.prepare)
     if options.as_json:
         echo({
             "event": "start", "data": work.loader.name, "models": [p.model.__name__ for p in work.space.parts],
             "trials": len(work.trials), "seeds": seeds, "finished_before": work.before, "device": device,
-            "jobs": work.jobs, "file": str(options.out),
+            "jobs": work.jobs, "file": str(options.out), "packing": [asdict(group) for group in packing.groups],
         })  # fmt: skip
         return
     many = f"{len(work.trials):,} trial{'s'[: len(work.trials) > 1]}"
@@ -157,6 +158,12 @@ def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     console.print("\n".join([*about, f"{work.space}"]), markup=False)
     console.print(f"settings that are not given come from the preset {presets}", markup=False)
     console.print(f"{many} into {options.out}{there}; on {device}{crowd}", markup=False)
+    if packing.groups:
+        console.print(f"{packing}", markup=False)
+    if packing.form is not None and work.loader.device.type == "cuda":
+        console.print(
+            f"features are multiplied as {packing.form.value} ones, by the share of their entries", markup=False
+        )
 
 
 def _presets(trials: Sequence[Trial]) -> str:

@@ -14,20 +14,18 @@ from unspool.train.upper import DropEdges, OwnTerm, Seen, Upper, perturbation_ke
 from unspool.train.upper.views import perturbed, stacked_views
 
 
-def upper_signature(upper: Upper | None) -> Any:
-    """What upper levels must have in common to share a stack: all but their numbers. False for those that cannot be stacked.
-
-    A term of one's own may do anything, and another graph for every view is none that trials could share.
+def upper_alone(upper: Upper | None) -> str | None:
+    """Why trials under an upper level train one by one; None where those of one :attr:`~unspool.train.upper.Upper.shape` may share a stack.
 
     Example:
-        >>> one, other = Upper.parse("ce + 2*consistency(views=4)"), Upper.parse("ce + consistency(views=4)")
-        >>> upper_signature(one) == upper_signature(other), upper_signature(Upper.parse("ce under drop_edges(0.1)"))
-        (True, False)
+        >>> upper_alone(Upper.parse("ce + 2*consistency(views=4)")) is None, upper_alone(Upper.parse("ce under drop_edges(0.1)"))
+        (True, 'every view of drop_edges has a graph of its own')
     """
-    if upper is None:
-        return None
-    alone = any(isinstance(one, DropEdges) for one in upper.perturbations)
-    return False if alone or any(isinstance(part.term, OwnTerm) for part in upper.parts) else upper.shape
+    if upper is not None and any(isinstance(one, DropEdges) for one in upper.perturbations):
+        return "every view of drop_edges has a graph of its own"
+    if upper is not None and any(isinstance(part.term, OwnTerm) for part in upper.parts):
+        return "a term of one's own in the upper level may do anything"
+    return None
 
 
 class StackedUpper:

@@ -1,4 +1,4 @@
-"""Which trials may share a stack."""
+"""Which trials may share a stack, and why others train one by one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import hashlib
 import io
 import pickle
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from unspool import train
@@ -19,7 +18,7 @@ from unspool.ops.stored_hops import StoredHops
 from unspool.study.batch import TrialBatch
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable, state
-from unspool.study.batch.stacked_upper import upper_signature
+from unspool.study.batch.stacked_upper import upper_alone
 from unspool.train import PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
@@ -32,8 +31,19 @@ _STACKABLE_LOSSES = (
 )  # fmt: skip
 
 
-def signature(member: PreparedTrial) -> Hashable | None:
-    """What must be equal for two trials to share a stack; None where a trial has to train alone.
+@dataclass(frozen=True)
+class Alone:
+    """That a trial trains by itself.
+
+    Attributes:
+        reason: why, about the trial: "its gradients are clipped".
+    """
+
+    reason: str
+
+
+def signature(member: PreparedTrial) -> Hashable:
+    """What must be equal for two trials to share a stack; :class:`Alone` where a trial has to train by itself.
 
     Two models fit together if they are the same but for the *values* of parameters and buffers. This is looked up in the
     models themselves, not in a list of names: everything else that a model is made of (numbers, choices, parts) is written
@@ -54,23 +64,20 @@ def signature(member: PreparedTrial) -> Hashable | None:
         False
     """
     config, task = member.trial.config, member.task
-    if not config.stackable or isinstance(
-        task.x, StoredHops
-    ):  # rows that are read from the disk differ from trial to trial
-        return None
-    if type(task.loss) not in _STACKABLE_LOSSES or not _may_stack(member.model, task.target.device):
-        return None
+    reason = _alone(member)
+    if reason is not None:
+        return Alone(reason)
     written = _written(stackable(member))
     trained = tuple(decays(member))
-    if written is None or not trained:
-        return None
+    if written is None:
+        return Alone("something in its model cannot be compared with that of others (a file, a lock)")
+    if not trained:
+        return Alone("nothing in its model is trained")
     sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
     # Numbers are scaled by each split, and lie in the stack; classes are one tensor for all.
     goal = (task.target.shape, task.target.dtype) if task.target.is_floating_point() else id(task.target)
     weight = None if task.weight is None else task.weight.shape
-    upper = upper_signature(config.upper)
-    if upper is False:
-        return None
+    upper = None if config.upper is None else config.upper.shape
     return (upper, written, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
 
 
@@ -87,7 +94,7 @@ def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
     """
     # A stack of one on the CPU gains nothing and pays for vmap: 12 ms an epoch in place of 8 (UGDGNN on Cora).
     single = len(members) == 1 and members[0].task.target.device.type == "cpu"
-    return SingleTrial(members) if single or signature(members[0]) is None else StackedBatch(members)
+    return SingleTrial(members) if single or isinstance(signature(members[0]), Alone) else StackedBatch(members)
 
 
 def sort_trials(trials: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) -> list[list[Trial]]:
@@ -136,7 +143,8 @@ def _rough(trial: Trial) -> Hashable:
         for name, value in sorted(trial.settings.items())
     )
     config = trial.config
-    how = (config.optimiser, config.precision, config.lower_level, config.stackable, upper_signature(config.upper))
+    upper = None if config.upper is None else config.upper.shape
+    how = (config.optimiser, config.precision, config.lower_level, config.alone, upper_alone(config.upper), upper)
     return (trial.model, settings, trial.normalise_rows, *how)
 
 
@@ -161,15 +169,23 @@ def _telling(trials: list[Trial], provide: Callable[[Trial], PreparedTrial]) -> 
     return found
 
 
-def _may_stack(model: nn.Module, device: torch.device) -> bool:
-    """Whether no part is known to need the model for itself."""
-    for part in model.modules():
+def _alone(member: PreparedTrial) -> str | None:
+    """Why a trial is known to need a batch for itself."""
+    config, task = member.trial.config, member.task
+    if isinstance(task.x, StoredHops):
+        return "its rows are read from the disk"
+    if type(task.loss) not in _STACKABLE_LOSSES:
+        return f"its loss, {type(task.loss).__name__}, draws at random or may do anything"
+    for reason in (config.alone, upper_alone(config.upper)):
+        if reason is not None:
+            return reason
+    for part in member.model.modules():
         if isinstance(part, Unrolled) and isinstance(part.adjoint, Checkpointed):
-            return False
+            return "its steps are checkpointed, which torch cannot do for several trials together"
         # Trap: on the CPU an exact solve ends when all columns have converged, so trials would feel each other.
-        if isinstance(part, Unrolled) and isinstance(part.adjoint, Implicit) and device.type == "cpu":
-            return False
-    return True
+        if isinstance(part, Unrolled) and isinstance(part.adjoint, Implicit) and task.target.device.type == "cpu":
+            return "its lower level is solved exactly, and on a CPU that ends when it has converged"
+    return None
 
 
 def _written(model: nn.Module) -> str | None:

@@ -15,7 +15,7 @@ from unspool.interrupt import deferred_interrupt
 from unspool.study.batch import AsyncBatch, TrialBatch
 from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import RING
-from unspool.study.engine.batching import FULL, signature, sort_trials
+from unspool.study.engine.batching import FULL, Alone, signature, sort_trials
 from unspool.study.engine.batching import open_batch as _open_batch
 from unspool.study.engine.memory import fits_another_batch, settle, slots_for
 from unspool.study.engine.progress import Clock, Progress
@@ -113,8 +113,8 @@ class _Engine:
         self.claimed: dict[Trial, None] = {}  # an ordered set
         self.device = torch.device("cpu")  # of the last batch that was opened
         self.batches: list[list[TrialProgress | None]] = []  # the trials of all batches that train now
-        self.slots: dict[Hashable, int] = {None: 1}  # how many at once, by signature
-        self.single: set[Hashable] = {None}  # signatures that turned out not to stack
+        self.slots: dict[Hashable, int] = {}  # how many at once, by signature
+        self.single: set[Hashable] = set()  # signatures that turned out not to stack
         self.interrupted: Callable[[], bool] = lambda: False
 
     def run(self) -> None:
@@ -209,7 +209,7 @@ class _Engine:
                 slots = self._slots_for(first, alike, 1 + queue.length)
                 members = [first, *queue.some(slots - 1, alike)]
                 running.extend(TrialProgress(member.trial) for member in members)
-                opener = SingleTrial if alike in self.single else self.open_batch
+                opener = SingleTrial if self._is_alone(alike) else self.open_batch
                 yield from self._run_batch(_guarded(opener, members), self.device.type, running, queue, alike)
         except _BatchBroke as broke:
             problem = broke.__cause__
@@ -220,13 +220,12 @@ class _Engine:
             full = isinstance(problem, torch.OutOfMemoryError | MemoryError)
             self.batches = [one for one in self.batches if one is not running]
             crowded = full and bool(self.batches)  # others have the memory: it may fit when they have ended
-            if not full and alike not in self.single:
+            if not full and not self._is_alone(alike):
                 why = " ".join(str(problem).split())[:200]
                 _LOG.warning(
                     "%s goes on one by one: its batch broke (%s: %s)", first.trial.name, type(problem).__name__, why
                 )
                 self.single.add(alike)
-                self.slots[alike] = 1
             elif len(unfinished) > 1 and not crowded:
                 self.slots[alike] = max(len(running) // 2, 1)
             elif not crowded:
@@ -239,8 +238,11 @@ class _Engine:
         finally:
             self.batches = [one for one in self.batches if one is not running]
 
+    def _is_alone(self, alike: Hashable) -> bool:
+        return isinstance(alike, Alone) or alike in self.single
+
     def _slots_for(self, first: PreparedTrial, alike: Hashable, wanted: int) -> int:
-        wanted = min(self.most, wanted)
+        wanted = 1 if self._is_alone(alike) else min(self.most, wanted)
         if wanted > 1 and alike not in self.slots:
             self.slots[alike] = _guarded(slots_for, first, self.open_batch, wanted)
         return min(wanted, max(self.most - self._running(), 1), self.slots.get(alike, 1))
