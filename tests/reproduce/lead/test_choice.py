@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from unspool import datasets
-from unspool.errors import DataError
+from unspool.errors import DataError, InputError
 from unspool.models import StableGNN, Steps
-from unspool.reproduce.experiment_files import read_experiment
 from unspool.reproduce.lead.ablation import variants
+from unspool.reproduce.lead.clock import Clock
+from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.run import LeadRun
-from unspool.reproduce.lead.search import Tried, choose, read_choices, search, search_seeds
+from unspool.reproduce.lead.search import Tried, choose, read_choices
+from unspool.reproduce.lead.search import search as search_all
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
 from unspool.study import run as run_study
@@ -20,31 +22,97 @@ from unspool.train import TrainConfig, Trial, TrialLoader
 
 pytestmark = pytest.mark.long
 
-SHIPPED = [(entry, name) for entry in ("StableGNN", "GRAND") for name in read_experiment("lead")["datasets"]]
+PLANS = {name: Plan.read(name) for name in ("lead", "upper_heterophily")}
+SHIPPED = [(plan, entry, name) for plan, held in PLANS.items() for entry in held.entries for name in held.datasets]
 
 
-@pytest.mark.parametrize(("entry", "name"), SHIPPED)
-def test_the_space_that_ships_draws_the_same_settings_each_time_and_as_many_for_both_entries(entry, name):
-    space = Space.of(entry, name)
+def search(space, loader, store=None, **options):
+    """One entry alone."""
+    (found,) = search_all([space], loader, Store(None) if store is None else store, **options)
+    return found
+
+
+@pytest.mark.parametrize(("plan", "entry", "name"), SHIPPED)
+def test_the_spaces_that_ship_draw_the_same_settings_each_time_and_as_many_for_all_entries(plan, entry, name):
+    space = Space.of(entry, name, PLANS[plan])
     drawn = space.trials()
-    assert [trial.key("") for trial in drawn] == [trial.key("") for trial in Space.of(entry, name).trials()]
-    assert len(drawn) == space.structures * space.each
+    assert [trial.key("") for trial in drawn] == [
+        trial.key("") for trial in Space.of(entry, name, PLANS[plan]).trials()
+    ]
+    assert len({trial.key("") for trial in drawn}) == len(drawn)
+    assert [len(one) for one in space.rounds()] == [space.each] * space.structures
+    if entry == "cross-entropy alone":
+        assert {str(trial.config.upper) for trial in drawn} == {"CE(Y, pʳ)"}
+    elif plan == "upper_heterophily":
+        assert all("sharpen" in str(trial.config.upper) and "DropNodes" in str(trial.config.upper) for trial in drawn)
     if entry == "GRAND":
         assert {trial.settings["steps"] for trial in drawn} == {Steps.UNIFORM}
         assert not any("class" in str(trial.config.upper).lower() for trial in drawn)
 
 
-@pytest.mark.parametrize(("entry", "name"), SHIPPED)
-def test_no_seed_serves_both_the_search_and_the_final_evaluations(entry, name):
-    seeds = search_seeds(Space.of(entry, name))
-    assert set(seeds).isdisjoint(range(read_experiment("lead")["final_seeds"]))
-    assert len(seeds) == Space.of(entry, name).last
+@pytest.mark.parametrize(("plan", "entry", "name"), SHIPPED)
+def test_no_seed_serves_both_the_search_and_the_final_evaluations(plan, entry, name):
+    space = Space.of(entry, name, PLANS[plan])
+    assert set(space.seeds).isdisjoint(range(PLANS[plan].final_seeds))
+    assert len(space.seeds) == space.last
 
 
 def test_a_space_whose_seeds_meet_is_refused(space):
     space.write_text(space.read_text().replace("search_seed = 100", "search_seed = 1"))
     with pytest.raises(DataError, match="the search's first seed is 1, a final one; begin at 2"):
-        search_seeds(Space.of("GRAND", "small"))
+        Plan.read()
+
+
+@pytest.mark.parametrize("cut", [{"rounds": 1}, {"numbers": 2}, {"epochs": 2}, {"seeds": 1}])
+def test_a_plan_that_is_cut_is_another_space(space, cut):
+    whole, short = Plan.read(), Plan.read(**cut)
+    assert whole.digest != short.digest
+    assert Plan.read(**cut).digest == short.digest
+    small, large = (Space.of("StableGNN", "small", plan) for plan in (short, whole))
+    assert (small.structures, small.each, small.epochs, small.last) != (
+        large.structures,
+        large.each,
+        large.epochs,
+        large.last,
+    )
+    with pytest.raises(InputError, match="expected a whole number of at least 1"):
+        Plan.read(**dict.fromkeys(cut, 0))
+
+
+class Watch:
+    """A time that moves by a step whenever one looks."""
+
+    def __init__(self, step):
+        self.time, self.step = 0.0, step
+
+    def __call__(self):
+        self.time += self.step
+        return self.time
+
+
+@pytest.mark.parametrize(("seconds", "rounds", "last"), [pytest.param(1e6, 2, 3, marks=pytest.mark.slow), (1e-3, 1, 1)])
+def test_whenever_time_is_up_all_entries_have_had_the_same_number_of_trials(
+    space, small, monkeypatch, seconds, rounds, last
+):
+    monkeypatch.setattr(
+        "unspool.reproduce.lead.search.Clock", lambda seconds, stages: Clock(seconds, stages, Watch(1.0))
+    )
+    spaces, store = [Space.of(entry, "small") for entry in ("StableGNN", "GRAND")], Store(None)
+    found = search_all(spaces, TrialLoader(small["data"]), store, seconds=seconds)
+    assert [one.settings for one in found] == [3 * rounds] * 2
+    assert [one.trials for one in found] == [3 * rounds + last] * 2
+    assert len(store.rows()) == sum(one.trials for one in found)
+
+
+def test_as_many_settings_go_on_as_time_is_left_for():
+    clock = Clock(100.0, stages=2, now=lambda: 0.0)
+    clock.took("a", 10.0, 10)
+    clock.took("b", 20.0, 10)
+    shapes = [["a"] * 20, ["b"] * 20]
+    assert clock.fitting(1, shapes, 2) == 10  # of 60 seconds each takes 1 and 2, twice
+    assert clock.fitting(2, shapes, 2) == 16
+    assert clock.fitting(1, shapes, 1000) == 1  # one at least
+    assert clock.fitting(2, [["a"], ["b"] * 3], 1) == 1
 
 
 def test_the_rule_takes_the_lowest_loss_within_one_standard_error_of_the_highest_score():
@@ -79,8 +147,8 @@ def test_tampered_test_labels_change_no_choice(space, small, tmp_path, recorded)
 
     def chosen(data, name):
         small["data"] = data
-        LeadRun(tmp_path / name).run(parts=["search"])
-        return tree(tmp_path / name / "lead")
+        LeadRun(tmp_path / name, Plan.read(), commit="c0ffee").run(parts=["search"])
+        return tree(tmp_path / name / "choices")
 
     given = small["data"]
     before = chosen(given, "before")
@@ -114,7 +182,7 @@ def test_an_interrupted_search_goes_on_and_chooses_the_same(space, small, tmp_pa
 
     with Store(tmp_path / "cut.db") as store:
         with pytest.raises(Stop):
-            search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store, stop)
+            search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store, watch=stop)
         kept = {row.key: row.finished_at for row in store.rows() if row.result is not None}
         assert kept
         assert search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store) == whole
@@ -126,7 +194,7 @@ def test_a_stage_that_another_process_still_trains_is_not_chosen_from(space, sma
         return run_study(trials, loader, **{**options, "seconds": 1e-6})
 
     monkeypatch.setattr("unspool.reproduce.lead.search.study.run", unfinished)
-    with pytest.raises(DataError, match=r"the search of GRAND on small: \d of 6 trials are with another process"):
+    with pytest.raises(DataError, match=r"the search of GRAND on small: 3 of 3 trials are with another process"):
         search(Space.of("GRAND", "small"), TrialLoader(small["data"]))
 
 
@@ -143,15 +211,17 @@ def test_settings_that_diverge_are_left_out_and_counted(space, small):
 
 
 def test_choices_of_another_space_do_not_count_and_wrong_files_are_named(space, small, out):
-    LeadRun(out).run(parts=["search"], entries=["GRAND"])
-    (kept,) = read_choices(out / "lead")
+    digest = Plan.read().digest
+    LeadRun(out, commit="c0ffee").run(parts=["search"], entries=["GRAND"])
+    (kept,) = read_choices(out / "choices", digest)
+    assert kept.commit == "c0ffee"
     assert kept.made().key("") == Trial.from_plain({**kept.trial, "seed": 0}).key("")
-    assert "test" not in json.dumps(json.loads((out / "lead" / "small-GRAND.json").read_text()))
+    assert "test" not in json.dumps(json.loads((out / "choices" / "small-GRAND.json").read_text()))
     space.write_text(space.read_text() + "# frozen again\n")
-    assert read_choices(out / "lead") == []
-    (out / "lead" / "small-GRAND.json").write_text("{")
+    assert read_choices(out / "choices", Plan.read().digest) == []
+    (out / "choices" / "small-GRAND.json").write_text("{")
     with pytest.raises(DataError, match=r"small-GRAND\.json: is not a choice that a search has written"):
-        read_choices(out / "lead")
+        read_choices(out / "choices", digest)
 
 
 def test_the_parts_that_are_left_out_one_by_one():

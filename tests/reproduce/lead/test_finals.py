@@ -8,6 +8,7 @@ import pytest
 import unspool
 from unspool.errors import DataError
 from unspool.reproduce.lead.finals import WHOLE, Final, append, read
+from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.run import LeadRun, commit_of
 from unspool.reproduce.lead.table import current, lines, pairs
 
@@ -36,7 +37,19 @@ def test_search_finals_and_ablation_run_in_order_and_only_once(space, small, out
 
 def test_finals_without_a_choice_are_refused(space, small, out):
     with pytest.raises(DataError, match="no choice for StableGNN on small under this space; run the part search first"):
-        LeadRun(out).run(parts=["finals"])
+        LeadRun(out, commit="c0ffee").run(parts=["finals"])
+
+
+@pytest.mark.long
+def test_what_time_did_not_suffice_for_is_evaluated_by_the_next_call(space, small, out):
+    told: list[str] = []
+    job = LeadRun(out, commit="c0ffee", final_seconds=1e-9, say=told.append)
+    job.run()
+    assert "no time was left" in told[-1]
+    assert len(read(out / "finals.csv")) < 2
+    replace(job, final_seconds=None).run()
+    rows = read(out / "finals.csv")
+    assert len({row.place for row in rows}) == len(rows) >= 5
 
 
 @pytest.mark.long
@@ -105,7 +118,8 @@ def test_pairs_are_of_one_space_and_one_split():
     assert pairs([ONE, grand, newer], ("StableGNN", WHOLE), ("GRAND", WHOLE)) == []  # GRAND was not run there
     with pytest.raises(DataError, match="cora: StableGNN was evaluated on public 1234 and GRAND on public 9"):
         pairs([ONE, replace(grand, split="public 9")], ("StableGNN", WHOLE), ("GRAND", WHOLE))
-    assert len(lines([ONE, grand])) == 2
+    assert len(lines([ONE, grand], Plan.read())) == 2
+    assert lines([replace(ONE, dataset="elsewhere")], Plan.read()) == ["nothing has been evaluated yet"]
 
 
 def test_the_commit_is_that_of_the_project_alone(tmp_path):

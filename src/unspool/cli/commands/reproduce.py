@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from unspool.cli.commands.options import Command, device_option
-from unspool.cli.number_types import Whole
+from unspool.cli.number_types import Finite, Whole
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
@@ -253,25 +253,52 @@ def claims(folder: Path, as_json: bool) -> None:
 
 @reproduce.command()
 @_names("--datasets", "Only these data sets.")
-@_names("--parts", "Only these: search, finals, ablation.")
+@_names("--parts", "Only these: search, finals, ablation; table: nothing but what is there.")
 @_names("--entries", "Only these: StableGNN, GRAND.")
+@click.option(
+    "--space",
+    default="lead",
+    show_default=True,
+    type=click.Choice(["lead", "upper_heterophily"]),
+    help="What is searched.",
+)
+@click.option(
+    "--seconds",
+    type=Finite(0, min_open=True),
+    help="For the search of a data set; the best settings so far are chosen from.",
+)
+@click.option(
+    "--final-seconds", type=Finite(0, min_open=True), help="For final evaluations and ablation of a data set."
+)
+@click.option("--rounds", type=Whole(1), help="At most so many structures of each entry, to try things out.")
+@click.option("--numbers", type=Whole(1), help="At most so many settings of a structure.")
+@click.option("--epochs", type=Whole(1), help="Maximum number of epochs.")
+@click.option("--seeds", type=Whole(1), help="At most so many seeds, in the last stage of the search and at the end.")
 @click.option(
     "--out", type=_FOLDER, default=Path("out/lead"), show_default=True, help="Where choices, finals and studies go."
 )
 @click.option("--commit", help="The state of the project, for finals.csv; asked of git when omitted.")
 @device_option
 @_DATA
-def lead(datasets: tuple[str, ...], parts: tuple[str, ...], entries: tuple[str, ...], **options: Any) -> None:
+def lead(
+    datasets: tuple[str, ...], parts: tuple[str, ...], entries: tuple[str, ...], space: str, **options: Any
+) -> None:
     """StableGNN under upper levels with views, and GRAND in the same space: search, final evaluation, ablation.
 
-    Settings are searched on validation nodes alone, under seeds from 100 on; the chosen ones are evaluated once under the seeds 0 to 9 and
-    appended to OUT/finals.csv with the commit and a digest of the space. What is there already stays.
+    Settings are searched on validation nodes alone, under seeds from 100 on, in rounds that alternate between the two, so that both have the same
+    number of trials whenever time is up. The chosen ones are evaluated once under the seeds 0 to 9 and appended to OUT/finals.csv with the commit
+    and a digest of the space. What is there already stays, and the same command goes on where it was cut off.
 
-    Example: unspool reproduce lead --datasets citeseer --parts search
+    \b
+    Examples:
+      unspool reproduce lead --datasets citeseer --seconds 600
+      unspool reproduce lead --parts table --out experiments
     """
     from unspool.cli.lead import run
+    from unspool.reproduce.lead.run import LeadRun
 
-    run(datasets, parts, entries, **options)
+    sizes = {name: options.pop(name) for name in ("rounds", "numbers", "epochs", "seeds")}
+    run(datasets, parts, entries, space=space, sizes=sizes, job=LeadRun(**options))
 
 
 @reproduce.command(name="all")

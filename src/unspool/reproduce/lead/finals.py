@@ -18,9 +18,9 @@ import numpy as np
 from unspool import study
 from unspool.errors import DataError
 from unspool.files import one_at_a_time, write_whole
-from unspool.reproduce.experiment_files import read_experiment
 from unspool.reproduce.lead.search import Choice
 from unspool.study import Store
+from unspool.study.store import Status
 from unspool.train import Trial, TrialLoader
 
 #: The variant of a choice that is the choice itself.
@@ -74,10 +74,22 @@ def evaluate(
     variants: Mapping[str, Trial],
     loader: TrialLoader,
     commit: str,
+    many: int = 10,
     store: Store | None = None,
     watch: Callable[[Any], None] | None = None,
+    seconds: float | None = None,
 ) -> list[Final]:
-    """Evaluate variants of a choice under the final seeds.
+    """Evaluate variants of a choice under the seeds from 0 on; one that time did not suffice for is left for the next call.
+
+    Args:
+        choice: what a search chose.
+        variants: the choice, and what is left of it without its parts.
+        loader: the data.
+        commit: the state of the project.
+        many: how many seeds.
+        store: keeps every trial.
+        watch: is told how trials are getting on.
+        seconds: after which no more is trained.
 
     Example:
         >>> import unspool as us
@@ -89,7 +101,6 @@ def evaluate(
         >>> row.entry, row.variant, row.seeds
         ('GRAND', 'as chosen', 10)
     """
-    many = int(read_experiment("lead")["final_seeds"])
     seeded = {name: [trial.with_seed(k) for k in range(many)] for name, trial in variants.items()}
     found = study.run(
         [one for own in seeded.values() for one in own],
@@ -97,11 +108,15 @@ def evaluate(
         store=store,
         watch=watch,
         retry_failed=store is not None,
+        seconds=seconds,
     )
+    waiting = {row.key for row in found.rows if row.status is Status.WAITING}
     scores = {row.key: row.result.test_score for row in found.rows if row.result is not None}
     split = split_of(loader, many)
     made: list[Final] = []
     for name, own in seeded.items():
+        if any(one.key(loader.fingerprint) in waiting for one in own):
+            continue
         given = [scores.get(one.key(loader.fingerprint), math.nan) for one in own]
         if not np.isfinite(given).all():
             seed = next(one.seed for one, score in zip(own, given, strict=True) if not math.isfinite(score))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,15 @@ import unspool
 from unspool import datasets as data_sets
 from unspool.device import device_for
 from unspool.errors import DataError, mention
-from unspool.reproduce.experiment_files import read_experiment
 from unspool.reproduce.lead.ablation import variants
-from unspool.reproduce.lead.finals import WHOLE, Final, append, evaluate, read
+from unspool.reproduce.lead.finals import WHOLE, append, evaluate, read
+from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.search import Choice, read_choices, search, write_choice
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
 from unspool.train import TrialLoader
 
-#: What can be run, in this order.
+#: What can be run, in this order; without any of them the table alone is printed.
 PARTS = ("search", "finals", "ablation")
 
 
@@ -29,26 +30,34 @@ PARTS = ("search", "finals", "ablation")
 class LeadRun:
     """Where and how.
 
+    Processes that run different data sets may share ``out``.
+
     Attributes:
-        out: the folder of ``lead/`` (choices), ``finals.csv`` and ``lead-DATASET.db`` (every trial).
+        out: the folder of ``choices/``, ``finals.csv`` and ``DATASET.db`` (every trial).
+        plan: what is searched; ``lead.toml`` when omitted.
         root: of raw data; ``UNSPOOL_DATA`` when omitted.
         device: a GPU where there is one when omitted.
         commit: which state of the project this is; asked of git when omitted.
+        seconds: for the search of one data set, all entries together; no end when omitted.
+        final_seconds: the same for final evaluations and ablation.
         say: is told a line now and then.
         watch: is told how trials are getting on.
     """
 
     out: Path
+    plan: Plan = field(default_factory=Plan.read)
     root: Path | None = None
     device: str | None = None
     commit: str | None = None
+    seconds: float | None = None
+    final_seconds: float | None = None
     say: Callable[[str], None] = lambda _: None
     watch: Callable[[Any], None] | None = None
 
     @property
     def choices(self) -> Path:
         """The folder of the choices."""
-        return self.out / "lead"
+        return self.out / "choices"
 
     @property
     def finals(self) -> Path:
@@ -57,54 +66,77 @@ class LeadRun:
 
     def run(self, names: Sequence[str] = (), parts: Sequence[str] = PARTS, entries: Sequence[str] = ()) -> None:
         """Run parts on data sets; what was chosen or evaluated before under the same space stays as it is."""
-        how = read_experiment("lead")
-        self.out.mkdir(parents=True, exist_ok=True)
-        for name in names if names else how["datasets"]:
-            loader = TrialLoader(data_sets.load(name, self.root), device_for(self.device))
-            with Store(self.out / f"lead-{name}.db") as store:
-                for entry in entries if entries else how["entries"]:
-                    self._one(entry, name, loader, store, parts)
-
-    def _one(self, entry: str, name: str, loader: TrialLoader, store: Store, parts: Sequence[str]) -> None:
-        chosen = self._choice(entry, name)
-        if chosen is None and "search" in parts:
-            chosen = search(Space.of(entry, name), loader, store, self.watch)
-            write_choice(chosen, self.choices)
-            told = f"{chosen.settings} settings, {chosen.trials} trials, validation {100 * chosen.valid_score:.2f}"
-            self.say(f"{name}, {entry}: {told}")
-        if "finals" not in parts and "ablation" not in parts:
+        if not parts:
             return
-        if chosen is None:
+        self.out.mkdir(parents=True, exist_ok=True)
+        commit = self.commit if self.commit is not None else commit_of(Path(unspool.__file__).parent)
+        for name in names if names else self.plan.datasets:
+            loader = TrialLoader(data_sets.load(name, self.root), device_for(self.device))
+            with Store(self.out / f"{name}.db") as store:
+                one = _OneSet(self, name, entries if entries else self.plan.entries, commit, loader, store)
+                if "search" in parts:
+                    one.search()
+                if "finals" in parts or "ablation" in parts:
+                    one.evaluate(parts)
+
+
+@dataclass(frozen=True)
+class _OneSet:
+    """The work on one data set."""
+
+    job: LeadRun
+    name: str
+    entries: Sequence[str]
+    commit: str
+    loader: TrialLoader
+    store: Store
+
+    def search(self) -> None:
+        """Choose a setting for each entry that has none."""
+        job, held = self.job, self._choices()
+        spaces = [Space.of(entry, self.name, job.plan) for entry in self.entries if entry not in held]
+        if not spaces:
+            return
+        for chosen in search(spaces, self.loader, self.store, job.watch, job.seconds, self.commit, job.say):
+            write_choice(chosen, job.choices)
+            told = f"{chosen.settings} settings, {chosen.trials} trials, validation {100 * chosen.valid_score:.2f}"
+            job.say(f"{self.name}, {chosen.entry}: {told} over {chosen.seeds} seeds; {self._told(chosen)}")
+
+    def evaluate(self, parts: Sequence[str]) -> None:
+        """Final evaluations of all entries, then ours without its parts, until time is up."""
+        job, held = self.job, self._choices()
+        lost = next((entry for entry in self.entries if entry not in held), None)
+        if lost is not None:
             raise DataError(
-                str(self.choices), f"no choice for {entry} on {name} under this space", "run the part search first"
+                str(job.choices), f"no choice for {lost} on {self.name} under this space", "run the part search first"
             )
-        for row in append(self.finals, self._evaluated(chosen, parts, loader, store)):
-            self.say(
-                f"{row.dataset}, {row.entry}, {row.variant}: {row.mean:.2f} ± {row.std:.2f} over {row.seeds} seeds, {row.split}"
-            )
+        wanted = [(held[entry], {WHOLE: held[entry].made()}) for entry in self.entries if "finals" in parts]
+        ours = job.plan.entries[0]
+        if "ablation" in parts and ours in self.entries:
+            wanted += [(held[ours], {name: trial}) for name, trial in variants(held[ours].made()).items()]
+        began = time.monotonic()
+        for chosen, one in wanted:
+            left = None if job.final_seconds is None else job.final_seconds - (time.monotonic() - began)
+            known = {row.place for row in read(job.finals)}
+            if all((chosen.space, self.name, chosen.entry, variant) in known for variant in one):
+                continue
+            if left is not None and left <= 0:
+                job.say(f"{self.name}, {chosen.entry}, {', '.join(one)}: no time was left; run the same command again")
+                continue
+            made = evaluate(chosen, one, self.loader, self.commit, job.plan.final_seeds, self.store, job.watch, left)
+            for row in append(job.finals, made):
+                told = f"{row.mean:.2f} ± {row.std:.2f} over {row.seeds} seeds, {row.split}"
+                job.say(f"{row.dataset}, {row.entry}, {row.variant}: {told}")
 
-    def _evaluated(self, chosen: Choice, parts: Sequence[str], loader: TrialLoader, store: Store) -> list[Final]:
-        """What was asked for and has not been evaluated before."""
-        every = {WHOLE: chosen.made()}
-        if "ablation" in parts and chosen.entry == "StableGNN":
-            every = variants(chosen.made())
-        known = {one.place for one in read(self.finals)}
-        wanted = {
-            variant: trial
-            for variant, trial in every.items()
-            if ("finals" in parts or variant != WHOLE)
-            and (chosen.space, chosen.dataset, chosen.entry, variant) not in known
-        }
-        return evaluate(chosen, wanted, loader, self._commit(), store, self.watch) if wanted else []
+    def _choices(self) -> dict[str, Choice]:
+        found = read_choices(self.job.choices, self.job.plan.digest) if self.job.choices.is_dir() else []
+        return {one.entry: one for one in found if one.dataset == self.name}
 
-    def _choice(self, entry: str, name: str) -> Choice | None:
-        found = read_choices(self.choices) if self.choices.is_dir() else []
-        return next((one for one in found if (one.entry, one.dataset) == (entry, name)), None)
-
-    def _commit(self) -> str:
-        if self.commit is not None:
-            return self.commit
-        return commit_of(Path(unspool.__file__).parent)
+    def _told(self, chosen: Choice) -> str:
+        trial = chosen.made()
+        settings = ", ".join(f"{name} {trial.shown(name)}" for name in trial.settings)
+        config = trial.config
+        return f"{config.upper}; {settings}; lr {config.lr:g}, decay {config.weight_decay}, {config.monitor.value}"
 
 
 def commit_of(folder: Path) -> str:

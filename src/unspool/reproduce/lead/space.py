@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from unspool.models import StableGNN
-from unspool.reproduce.experiment_files import read_experiment
+from unspool.reproduce.lead.plan import Plan
 from unspool.settings import schema_of
 from unspool.train import TrainConfig, Trial
 
@@ -31,11 +29,13 @@ class Space:
         known: settings that others have published or a probe has found, tried before anything is drawn.
         stages: seeds, and how many settings go on.
         last: how many seeds the last of them have.
+        epochs, patience, first_seed: of every trial of the search.
+        digest: of the plan.
 
     Example:
         >>> space = Space.of("GRAND", "cora")
-        >>> space.structure["steps"], space.structure["labels"], len(space.trials())
-        (['uniform'], ['ce'], 336)
+        >>> space.structure["steps"], space.structure["labels"], len(space.rounds()), len(space.trials())
+        (['uniform'], ['ce'], 14, 336)
     """
 
     entry: str
@@ -46,12 +46,17 @@ class Space:
     each: int
     stages: tuple[tuple[int, int], ...]
     last: int
+    epochs: int
+    patience: int
+    first_seed: int
+    digest: str
     known: tuple[Mapping[str, Any], ...] = ()
 
     @staticmethod
-    def of(entry: str, dataset: str) -> Space:
-        """As ``lead.toml`` says."""
-        how = read_experiment("lead")
+    def of(entry: str, dataset: str, plan: Plan | None = None) -> Space:
+        """As a plan says; as ``lead.toml`` does when it is omitted."""
+        plan = Plan.read() if plan is None else plan
+        how = plan.how
         held = [how["entries"][entry], how["sets"][dataset]]
 
         def left(name: str, values: list[Any]) -> list[Any]:
@@ -68,46 +73,65 @@ class Space:
             for one in how.get("known", {}).get(dataset, [])
             if all(one[name] in values for name, values in allowed.items())
         )
-        return Space(
-            entry, dataset, structure, numbers, budget["structures"], budget["numbers"], stages, budget["last"], known
-        )
+        many = (budget["structures"], budget["numbers"], stages, budget["last"])
+        each = (how["epochs"], how["patience"], how["search_seed"], plan.digest)
+        return Space(entry, dataset, structure, numbers, *many, *each, known)
+
+    @property
+    def seeds(self) -> range:
+        """Those of the search; final evaluations have others."""
+        return range(self.first_seed, self.first_seed + max(self.last, *(many for many, _ in self.stages), 1))
 
     def trials(self) -> list[Trial]:
-        """The settings that are tried, under the first seed of the search; the same ones each time.
+        """All settings, round by round."""
+        return [trial for one in self.rounds() for trial in one]
+
+    def rounds(self) -> list[list[Trial]]:
+        """The settings that are tried, under the first seed of the search, structure by structure; the same ones each time.
 
         A structure that is known comes with the numbers that are known for it, before others are drawn.
         """
-        how, draw = read_experiment("lead"), random.Random(f"{self.entry} {self.dataset}")
+        draw, seen = random.Random(f"{self.entry} {self.dataset}"), set[str]()
 
         def drawn(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
             return {name: draw.choice(list(each)) for name, each in values.items()}
 
-        found: dict[str, Trial] = {}
+        found: list[list[Trial]] = []
         for place in range(self.structures):
             known = self.known[place] if place < len(self.known) else None
             structure = drawn(self.structure) if known is None else {name: known[name] for name in self.structure}
-            for many in range(self.each):
+            made: dict[str, Trial] = {}
+            # A structure of few settings that was drawn before may have fewer that are new.
+            for many in range(100 * self.each):
+                if len(made) == self.each:
+                    break
                 numbers = known if known is not None and many == 0 else drawn(self.numbers)
-                trial = trial_of({**structure, **numbers}, how["epochs"], how["patience"], how["search_seed"])
-                found[trial.key("")] = trial
-        return list(found.values())
+                trial = trial_of({**structure, **numbers}, self.epochs, self.patience, self.first_seed)
+                key = trial.key("")
+                if key not in seen:
+                    made[key] = trial
+                    seen.add(key)
+            found.append(list(made.values()))
+        return found
 
 
 def trial_of(words: Mapping[str, Any], epochs: int, patience: int, seed: int) -> Trial:
     """The trial that a word for everything makes.
 
     Example:
-        >>> one = {name: values[0] for part in ("structure", "numbers") for name, values in read_experiment("lead")[part].items()}
+        >>> how = Plan.read().how
+        >>> one = {name: values[0] for part in ("structure", "numbers") for name, values in how[part].items()}
         >>> print(trial_of(one, 100, 10, 0).config.upper)
         CE(Y, pʳ)  +  0.5 ‖pʳ − sharpen(p̄, 0.2)‖²   (mean over nodes and 2 views r, each under DropNodes(0.3))
     """
     schema = schema_of(StableGNN)
     settings = {name: schema.of(name).from_plain(words[name]) for name in _MODEL}
-    growing = f"warm_up({words['warm_up']})*" if words["warm_up"] else ""
-    labels = "ce" if words["labels"] == "ce" else f"class_mass(strength={words['strength']})"
-    sure = f", confidence={words['confidence']}" if words["confidence"] else ""
-    upper = f"{labels} + {words['weight']}*{growing}consistency(views={words['views']}, temperature={words['temperature']}{sure})"
-    upper += f" under drop_nodes({words['drop_nodes']})"
+    upper = "ce" if words["labels"] == "ce" else f"class_mass(strength={words['strength']})"
+    if words["weight"]:
+        growing = f"warm_up({words['warm_up']})*" if words["warm_up"] else ""
+        sure = f", confidence={words['confidence']}" if words["confidence"] else ""
+        upper += f" + {words['weight']}*{growing}consistency(views={words['views']}, temperature={words['temperature']}{sure})"
+    upper += f" under drop_nodes({words['drop_nodes']})" if words["drop_nodes"] else ""
     monitor = TrainConfig.schema.of("monitor").from_plain(words["monitor"])
     config = TrainConfig(
         lr=words["lr"],
@@ -118,14 +142,3 @@ def trial_of(words: Mapping[str, Any], epochs: int, patience: int, seed: int) ->
         upper=upper,
     )
     return Trial(StableGNN, settings, config, seed, words["normalise_rows"], "lead")
-
-
-def digest() -> str:
-    """The name of the space: a hash of ``lead.toml``, to the letter.
-
-    Example:
-        >>> len(digest())
-        12
-    """
-    file = resources.files("unspool.reproduce") / "experiments" / "lead.toml"
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]

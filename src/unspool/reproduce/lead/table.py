@@ -10,6 +10,7 @@ import numpy as np
 from unspool.errors import DataError
 from unspool.reproduce.experiment_files import read_experiment
 from unspool.reproduce.lead.finals import WHOLE, Final
+from unspool.reproduce.lead.plan import Plan
 from unspool.study.results.comparison import holm, paired_t
 
 
@@ -66,21 +67,32 @@ def _datasets(held: Iterable[tuple[str, str, str]]) -> list[str]:
     return list(dict.fromkeys(name for name, _, _ in held))
 
 
-def lines(rows: Sequence[Final]) -> list[str]:
-    """The table as text: one line for each data set, then the parts that were left out."""
-    rows, published = current(rows), read_experiment("published")
-    ours = {one.dataset: one for one in rows if (one.entry, one.variant) == ("StableGNN", WHOLE)}
-    out = ["set        StableGNN        GRAND            gap      p     published (protocol, from where)        split"]
-    against = {pair.dataset: pair for pair in pairs(rows, ("StableGNN", WHOLE), ("GRAND", WHOLE))}
-    for name, one in ours.items():
-        pair, known = against.get(name), published.get(name, {})
-        grand = f"{pair.second.mean:.2f} ± {pair.second.std:.2f}    {pair.gap:+.2f}  {pair.p:.3f}" if pair else "–"
-        out.append(
-            f"{name:10} {one.mean:.2f} ± {one.std:.2f}    {grand:32} {known.get('best', '–')} ({known.get('who', '–')})   {one.split}"
-        )
+def lines(rows: Sequence[Final], plan: Plan) -> list[str]:
+    """The table as text: one line for each data set, then the parts that were left out.
+
+    Example:
+        >>> lines([], Plan.read())
+        ['nothing has been evaluated yet']
+    """
+    rows = [one for one in current(rows) if one.dataset in plan.datasets]
+    if not rows:
+        return ["nothing has been evaluated yet"]
+    ours, other = plan.entries[:2]
+    published = read_experiment("published")
+    out = [f"{'set':20} {ours:16} {other:16} {'gap':>6}  {'p':>6}  published (protocol, from where)   split"]
+    against = {pair.dataset: pair for pair in pairs(rows, (ours, WHOLE), (other, WHOLE))}
+    for one in rows:
+        if (one.entry, one.variant) != (ours, WHOLE):
+            continue
+        pair, known = against.get(one.dataset), published.get(one.dataset, {})
+        beside = f"{_scores(pair.second):16} {pair.gap:+6.2f}  {pair.p:6.3f}" if pair else f"{'–':32}"
+        best = f"{known['best']} ({known['who']})" if known else "–"
+        out.append(f"{one.dataset:20} {_scores(one):16} {beside}  {best}   {one.split}")
     left = list(dict.fromkeys(one.variant for one in rows if one.variant != WHOLE))
-    without = [
-        (variant, pair) for variant in left for pair in pairs(rows, ("StableGNN", variant), ("StableGNN", WHOLE))
-    ]
-    told = (f"  {p.dataset:10} {variant:24} {p.first.mean:.2f}   {p.gap:+.2f}   p {p.p:.3f}" for variant, p in without)
+    without = [pair for variant in left for pair in pairs(rows, (ours, variant), (ours, WHOLE))]
+    told = [f"  {p.dataset:18} {p.first.variant:24} {_scores(p.first):16} {p.gap:+6.2f}  {p.p:6.3f}" for p in without]
     return [*out, *told]
+
+
+def _scores(one: Final) -> str:
+    return f"{one.mean:.2f} ± {one.std:.2f}"
