@@ -9,6 +9,7 @@ writes to DIR/lead and its lines to DIR/lead/DATASET.log; at the end the table i
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import tarfile
@@ -42,7 +43,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     names = listed(given.datasets) or plan.datasets
     started = [start(name, folder) for name in names]
-    ended = [process.wait() for process in started]
+    ended = [wait(process) for process in started]
     for line in lines(read(folder / "finals.csv"), plan):
         print(line)
     pack(folder)
@@ -59,6 +60,15 @@ def start(name: str, folder: Path) -> subprocess.Popen[str]:
     assert process.stdout is not None
     threading.Thread(target=copy, args=(process.stdout, folder / f"{name}.log")).start()
     return process
+
+
+def wait(process: subprocess.Popen[str]) -> int:
+    """For its end, though somebody has asked all of them to stop: what has ended is kept, and packed."""
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
 
 
 def copy(lines: IO[str], path: Path) -> None:
@@ -106,3 +116,5 @@ if __name__ == "__main__":
         sys.exit(main())
     except (DataError, InputError) as problem:
         sys.exit(str(problem))
+    except KeyboardInterrupt:
+        sys.exit("interrupted: what has ended is kept; run the same command again to continue")
