@@ -1,6 +1,7 @@
 """Hops on the disk are ``graph @ x`` again and again, bit for bit; what is torn, changed or unfinished is never read."""
 
 import json
+import pickle
 import shutil
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import unspool as us
 from unspool import Graph, Normalisation, datasets
 from unspool.errors import DataError, IncompatibleError, InputError
 from unspool.graph.building import build_graph
+from unspool.graph.pattern import product_with
 from unspool.hops import budget, columns, writing
 from unspool.hops.budget import LEAST, slabs_of
 
@@ -362,3 +364,56 @@ def test_a_data_set_from_its_facts(tmp_path):
     assert found.hash != data.hash
     assert found.hash == us.hops.dataset(tmp_path / "h").hash
     assert found.hash != found.in_order(list(reversed(found.classes))).hash
+
+
+def test_half_precision_takes_half_the_disk_and_is_handed_out_in_single(x, graph, tmp_path):
+    stored = us.hops.write(graph, x, DEPTH, tmp_path / "h", dtype=torch.bfloat16, memory=small(16, graph))
+    assert stored.file.stat().st_size == 2 * NODES * (DEPTH + 1) * x.shape[1]
+    assert stored.dtype == torch.float32
+    found, exact, signal = stored.take(torch.arange(NODES)), hops(graph, x), x.bfloat16()
+    for hop in range(DEPTH + 1):
+        assert torch.equal(found[:, hop], signal.float())
+        assert torch.allclose(found[:, hop], exact[:, hop], rtol=0.02, atol=0.02)
+        signal = _next(graph, signal)
+    model = us.models.GraphFirstGPRGNN(x.shape[1], 3, depth=DEPTH).eval()
+    assert model(us.hops.open(tmp_path / "h"), rows=torch.tensor([4])).shape == (1, 3)
+
+
+def _next(graph, signal):
+    out = torch.empty_like(signal)
+    product_with(graph, torch.bfloat16)(signal, out)
+    return out
+
+
+def test_half_precision_needs_a_graph_without_weights(x, tmp_path):
+    weighted = us.Graph.from_edges(edges(), NODES, weights=torch.rand(edges().shape[1]) + 0.1, directed=False)
+    with pytest.raises(IncompatibleError, match="signals in bfloat16 go over graphs without weights"):
+        us.hops.write(weighted, x, 1, tmp_path / "h", dtype=torch.bfloat16)
+    with pytest.raises(InputError, match="as the graph has, or torch"):
+        us.hops.write(weighted, x, 1, tmp_path / "h", dtype=torch.float64)
+
+
+def test_columns_may_be_made_as_they_are_asked_for(x, graph, tmp_path):
+    class Made(columns.Columns):
+        shape, mark = tuple(x.shape), ["made"]
+
+        def read(self, first, out):
+            out.copy_(x[:, first : first + out.shape[1]])
+
+    stored = us.hops.write(graph, Made(), 1, tmp_path / "h", memory=small(16, graph))
+    assert torch.equal(stored.take(torch.arange(NODES)), hops(graph, x, 1))
+
+
+@pytest.mark.parametrize("kind", [None, torch.bfloat16])
+def test_hops_held_in_memory_are_those_on_the_disk(kind, x, graph, tmp_path, monkeypatch):
+    monkeypatch.setattr("unspool.ops.stored_hops.PIECE", 5000)
+    stored = us.hops.write(graph, x, 2, tmp_path / "h", dtype=kind)
+    held, rows = stored.held(), torch.tensor([5, 299, 5, 0])
+    assert torch.equal(held.take(rows, 1), stored.take(rows, 1))
+    assert torch.equal(held.to(torch.float64).to("cpu").take(rows), stored.take(rows).double())
+    assert held.checksum == stored.checksum
+    again = pickle.loads(pickle.dumps(held))
+    assert again._memory is None
+    assert torch.equal(again.take(rows), stored.take(rows))
+    with pytest.raises(InputError):
+        held.take(torch.tensor([NODES]))

@@ -37,7 +37,7 @@ def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
         )
     index = index.detach()
     index = index if index.dtype in (torch.int32, torch.int64) else index.long()
-    low, high = (int(end) for end in index.aminmax()) if index.numel() else (0, -1)
+    low, high = _ends(index)
     nodes = int(high + 1 if nodes is None else nodes)
     if nodes < 1:
         raise ValueError("the graph is empty: it needs at least one node (pass nodes=... to count isolated ones)")
@@ -51,6 +51,14 @@ def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
             f"a graph of {nodes} nodes: at most {MOST_NODES} can be numbered; number those that occur from 0 on"
         )
     return index, nodes
+
+
+def _ends(index: Tensor) -> tuple[int, int]:
+    """The smallest and the largest id; a GPU looks at 2³¹ numbers at most together."""
+    ends = [part.aminmax() for side in index for part in side.split(1 << 28) if part.numel()]
+    if not ends:
+        return 0, -1
+    return min(int(end.min) for end in ends), max(int(end.max) for end in ends)
 
 
 def read_weights(weights: Any, edges: int) -> Tensor:

@@ -14,9 +14,9 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.graph import kept
 from unspool.graph.adjacency import Adjacency, degrees
+from unspool.graph.both_ways import sorted_edges
 from unspool.graph.edges import check_loops, notes_of, read_edge_index, read_weights, tell, unsaid_of
 from unspool.graph.laplacian_form import NOT_NORMALISED, diagonal_entries, laplacian_form, rescaled
-from unspool.graph.merge import merged
 from unspool.graph.normalise import Normalisation
 from unspool.graph.pyg import network_edges, pyg_edges
 from unspool.graph.words import described, html_of_graph
@@ -119,11 +119,10 @@ class Graph:
             raise TypeError(f"normalise={normalise!r}: expected Normalisation.SYMMETRIC, RANDOM_WALK or NONE")
         index, nodes = read_edge_index(edge_index, nodes)
         weight = None if weights is None else read_weights(weights, index.shape[1]).to(index.device)
-        found = merged(index, weight, nodes, directed is True)
+        check_loops(loops)
+        w, found = sorted_edges(index, weight, nodes, loops, directed is True)
         notes, unsaid = notes_of(found, weight is not None), unsaid_of(found) if directed is None else None
         tell(notes, unsaid)
-        check_loops(loops)
-        w = Adjacency.from_distinct(found, loops, directed is True)
         return _made(w, degrees(w.forward, found.own, loops), notes if unsaid is None else (*notes, unsaid), normalise)
 
     @staticmethod

@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import Any
 
 from unspool.datasets import Dataset
+from unspool.hops.columns import Columns
 from unspool.hops.facts import NodeFacts
 from unspool.hops.folder import FACTS, read_folder
 from unspool.hops.writing import write
 from unspool.ops.stored_hops import StoredHops
 from unspool.sealed_folder import file_of
 
-__all__ = ["NodeFacts", "StoredHops", "dataset", "open", "write"]
+__all__ = ["Columns", "NodeFacts", "StoredHops", "dataset", "open", "write"]
 
 
 def open(folder: Any, *, check: bool = True) -> StoredHops:  # noqa: A001 - us.hops.open, as us.Graph.open

@@ -19,7 +19,9 @@ PER_ENTRY = 48
 LINE = 64
 
 
-def slabs_of(graph: Graph, features: int, chosen: int, memory: int) -> list[tuple[int, int]]:
+def slabs_of(
+    graph: Graph, features: int, chosen: int, memory: int, dtype: torch.dtype | None = None
+) -> list[tuple[int, int]]:
     """Columns in slabs, each as wide as the budget allows; refused with the budget that is enough.
 
     Two signals of a slab are in memory, beside the row starts, degrees and factors of the graph. Its columns are a map of the file and
@@ -30,13 +32,14 @@ def slabs_of(graph: Graph, features: int, chosen: int, memory: int) -> list[tupl
         features: how many columns there are.
         chosen: at how many nodes hops are kept.
         memory: in bytes.
+        dtype: of the signals; that of the graph when omitted.
 
     Example:
         >>> import unspool as us
         >>> slabs_of(us.graph.ring(1000), 100, 1000, memory=LEAST + 400_000)
         [(0, 32), (32, 64), (64, 96), (96, 100)]
     """
-    nodes, size = graph.nodes, torch.empty(0, dtype=graph.dtype).element_size()
+    nodes, size = graph.nodes, torch.empty(0, dtype=graph.dtype if dtype is None else dtype).element_size()
     crow = graph.adjacency.forward.crow
     longest = int(crow.diff().max()) if nodes else 0
     fixed = LEAST + nodes * (crow.element_size() + 16) + 8 * chosen + PER_ENTRY * max(longest - BLOCK, 0)

@@ -28,9 +28,21 @@ PIECE, HELD = 16 << 20, 64 << 20
 class Columns(ABC):
     """Features of which some columns at a time are wanted.
 
+    A subclass of one's own makes columns as they are asked for, where the features of all nodes would not fit anywhere.
+
     Attributes:
         shape: (nodes, features).
         mark: what tells these features from others, in plain values.
+
+    Example:
+        >>> class Numbers(Columns):
+        ...     shape, mark = (3, 100), ["the number of the column"]
+        ...     def read(self, first, out):
+        ...         out.copy_(torch.arange(first, first + out.shape[1]))
+        >>> out = torch.empty(3, 2)
+        >>> Numbers().read(40, out)
+        >>> out[0]
+        tensor([40., 41.])
     """
 
     shape: tuple[int, int]
@@ -102,12 +114,14 @@ class SparseColumns(Columns):
 
 
 def columns_of(given: Any) -> Columns:
-    """Columns of whatever holds features: a path, an array, a tensor, sparse features, a SciPy matrix.
+    """Columns of whatever holds features: a path, an array, a tensor, sparse features, a SciPy matrix, or columns that are made.
 
     Example:
         >>> columns_of(torch.eye(3)).shape
         (3, 3)
     """
+    if isinstance(given, Columns):
+        return given
     if isinstance(given, str | os.PathLike):
         return _of_file(Path(given))
     if isinstance(given, SparseFeatures) or scipy.sparse.issparse(given):

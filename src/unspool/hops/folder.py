@@ -30,8 +30,8 @@ HOPS = FolderKind(
 )
 #: The files of a folder; the nodes are there where not all are stored, the facts where anything is known.
 STORED, NODES, FACTS = "hops", "nodes", "facts.npz"
-#: The types of the numbers.
-KINDS = {"<f4": torch.float32, "<f8": torch.float64}
+#: The types of the numbers; NumPy has no bfloat16, and holds its bits.
+KINDS = {"<f4": torch.float32, "<f8": torch.float64, "<u2": torch.bfloat16}
 
 
 def about_graph(graph: Graph) -> dict[str, Any]:
@@ -59,9 +59,14 @@ def read_folder(folder: Any, check: bool = True) -> StoredHops:
     if card["arrays"][STORED]["bytes"] != size or (nodes is not None and nodes.numel() != rows):
         raise DataError(str(place), "its files do not fit each other", HOPS.again)
     return StoredHops(
-        file_of(place, STORED).resolve(), torch.Size([rows, features]), many - 1, KINDS[kind.str], kind, _checksum(card),
+        file_of(place, STORED).resolve(), torch.Size([rows, features]), many - 1, _handed_out(kind), kind, _checksum(card),
         dict(card["graph"]), nodes,
     )  # fmt: skip
+
+
+def _handed_out(kind: np.dtype[Any]) -> torch.dtype:
+    """Networks compute with float32, in whatever half precision hops are stored."""
+    return torch.float32 if KINDS[kind.str] is torch.bfloat16 else KINDS[kind.str]
 
 
 def _checksum(card: Mapping[str, Any]) -> str:

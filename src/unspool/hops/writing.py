@@ -19,7 +19,7 @@ from torch import Tensor
 from unspool.errors import DataError, InputError, mention
 from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed, write_whole
 from unspool.graph import Graph
-from unspool.graph.row_pieces import RowPieces
+from unspool.graph.pattern import product_with
 from unspool.hops.budget import check_space, slabs_of
 from unspool.hops.columns import Columns, columns_of
 from unspool.hops.facts import NodeFacts
@@ -55,6 +55,7 @@ class Plan:
 
     Attributes:
         graph, columns, depth: Aᵏ of what, up to which k.
+        dtype: of the signals, and of what is stored.
         nodes: at which nodes; None for all.
         slabs: the columns that go through the graph together.
         tell: is told what is being done.
@@ -63,13 +64,14 @@ class Plan:
     graph: Graph
     columns: Columns
     depth: int
+    dtype: torch.dtype
     nodes: Tensor | None
     slabs: list[tuple[int, int]]
     tell: Callable[[str], None]
     kind: np.dtype[Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        kind = next(name for name, dtype in KINDS.items() if dtype is self.graph.dtype)
+        kind = next(name for name, dtype in KINDS.items() if dtype is self.dtype)
         object.__setattr__(self, "kind", np.dtype(kind))
 
     @property
@@ -85,7 +87,7 @@ class Plan:
 
 def write(
     graph: Graph, x: Any, depth: int, out: str | os.PathLike[str], *, nodes: Any = None, memory: int = MEMORY,
-    facts: NodeFacts | None = None, tell: Callable[[str], None] = lambda _: None,
+    facts: NodeFacts | None = None, dtype: torch.dtype | None = None, tell: Callable[[str], None] = lambda _: None,
 ) -> StoredHops:  # fmt: skip
     """Write Aᵏ X, k = 0 ... K, for some nodes of a graph into a folder, within a budget of memory.
 
@@ -96,12 +98,15 @@ def write(
 
     Args:
         graph: the graph, in memory or opened from a folder.
-        x: features of all nodes: a ``.npy`` file, which is mapped, another file that holds features, an array, a tensor, or sparse features.
+        x: features of all nodes: a ``.npy`` file, which is mapped, another file that holds features, an array, a tensor, sparse features, or
+            columns that are made as they are asked for (:class:`~unspool.hops.Columns`).
         depth: K.
         out: the folder.
         nodes: ids of the nodes whose hops are kept, each once, in this order; all when omitted.
-        memory: bytes that arrays may take, beside what the caller holds.
+        memory: bytes that arrays may take where the graph lives, beside what the caller holds.
         facts: what is known of the nodes of the graph: labels, a split, names.
+        dtype: of the signals and of what is stored, that of the graph when omitted; ``torch.bfloat16`` takes half of it, on graphs without
+            weights, with sums in float32.
         tell: is told what is being done.
 
     Example:
@@ -118,8 +123,9 @@ def write(
     if columns.shape[0] != graph.nodes:
         raise InputError("features", columns.shape[0], f"a row for each of the {graph.nodes} nodes of the graph")
     known = facts if facts is None or chosen is None else facts.at(chosen)
-    slabs = slabs_of(graph, columns.shape[1], graph.nodes if chosen is None else int(chosen.numel()), memory)
-    plan = Plan(graph, columns, depth, chosen, slabs, tell)
+    kind = _checked_type(dtype, graph)
+    slabs = slabs_of(graph, columns.shape[1], graph.nodes if chosen is None else int(chosen.numel()), memory, kind)
+    plan = Plan(graph, columns, depth, kind, chosen, slabs, tell)
     place = Path(out)
     place.mkdir(parents=True, exist_ok=True)
     if (place / HOPS.card).exists():
@@ -133,6 +139,13 @@ def write(
         _put_together(plan, place, work, state)
         _finish(plan, place, work, known)
     return read_folder(place, check=False)
+
+
+def _checked_type(given: torch.dtype | None, graph: Graph) -> torch.dtype:
+    if given is None or given in (torch.bfloat16, graph.dtype):
+        return graph.dtype if given is None else given
+    short = str(graph.dtype).removeprefix("torch.")
+    raise InputError("dtype", str(given), f"torch.{short}, as the graph has, or torch.bfloat16")
 
 
 def _checked_nodes(given: Any, nodes: int) -> Tensor | None:
@@ -199,9 +212,9 @@ def _write_slabs(plan: Plan, work: Path, state: Progress) -> None:
     if state.slabs == len(plan.slabs):
         return
     graph, began = plan.graph, time.monotonic()
-    pieces, first_done = RowPieces(graph), state.slabs
+    product, first_done = product_with(graph, plan.dtype), state.slabs
     widest, said = max(last - first for first, last in plan.slabs), began
-    room = [torch.empty(graph.nodes * widest, dtype=graph.dtype, device=graph.device) for _ in range(2)]
+    room = [torch.empty(graph.nodes * widest, dtype=plan.dtype, device=graph.device) for _ in range(2)]
     for number in range(state.slabs, len(plan.slabs)):
         first, last = plan.slabs[number]
         y, other = (one[: graph.nodes * (last - first)].view(graph.nodes, -1) for one in room)
@@ -215,7 +228,7 @@ def _write_slabs(plan: Plan, work: Path, state: Progress) -> None:
                 if time.monotonic() - said > PAUSE:
                     plan.tell(f"slab {number + 1} of {len(plan.slabs)}, hop {hop} of {plan.depth}")
                     said = time.monotonic()
-                pieces.times(y, other)
+                product(y, other)
                 y, other = other, y
             _write_signal(work / f"slab{number}-hop{hop}", y, plan.nodes)
         bring_down(files)
@@ -228,7 +241,8 @@ def _write_signal(file: Path, y: Tensor, nodes: Tensor | None) -> None:
     rows = max(PIECE // max(y.shape[1] * y.element_size(), 1), 1)
     chosen = y.split(rows) if nodes is None else (y[ids.to(y.device)] for ids in nodes.split(rows))
     for part in chosen:
-        append(file, part.cpu().contiguous().numpy())
+        held = part.contiguous().cpu()
+        append(file, (held.view(torch.int16) if held.dtype is torch.bfloat16 else held).numpy())
 
 
 def _put_together(plan: Plan, place: Path, work: Path, state: Progress) -> None:

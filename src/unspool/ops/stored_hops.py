@@ -61,6 +61,7 @@ class StoredHops:
     nodes: Tensor | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     _open: list[Any] = field(default_factory=list[Any])
+    _memory: Tensor | None = None
 
     def take(self, rows: Tensor, depth: int | None = None) -> Tensor:
         """All hops of some rows, up to a depth: shape (rows, depth + 1, features).
@@ -74,12 +75,32 @@ class StoredHops:
             raise IncompatibleError(
                 f"hop {wanted} is wanted, and hops 0 to {self.depth} are stored; take a network of depth {self.depth} at most, or write more hops"
             )
-        ids = rows.detach().cpu().numpy()
-        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.shape[0]:
-            raise InputError("rows", int(ids.max()), f"numbers of stored rows, from 0 to {self.shape[0] - 1}")
-        found = torch.from_numpy(self._rows()[:, : (wanted + 1) * self.shape[1]][ids])
+        if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < self.shape[0]:
+            raise InputError("rows", int(rows.max()), f"numbers of stored rows, from 0 to {self.shape[0] - 1}")
+        if self._memory is not None:
+            return self._memory[rows.detach().to(self._memory.device), : wanted + 1].to(self.device, self.dtype)
+        found = _numbers(self._rows()[:, : (wanted + 1) * self.shape[1]][rows.detach().cpu().numpy()])
         self._give_back(found.numel() * self.stored.itemsize)
-        return found.view(ids.size, wanted + 1, self.shape[1]).to(self.device, self.dtype)
+        return found.view(rows.numel(), wanted + 1, self.shape[1]).to(self.device, self.dtype)
+
+    def held(self, device: torch.device | str = "cpu") -> StoredHops:
+        """The same hops, held in the memory of a device as they are stored, where they fit: what is read often need not come from the disk.
+
+        Example:
+            >>> import tempfile, torch, unspool as us
+            >>> stored = us.hops.write(us.graph.ring(6), torch.eye(6), depth=1, out=tempfile.mkdtemp() + "/hops")
+            >>> torch.equal(stored.held().take(torch.tensor([3])), stored.take(torch.tensor([3])))
+            True
+        """
+        rows, shape = int(self.shape[0]), (-1, self.depth + 1, int(self.shape[1]))
+        room: Tensor | None = None
+        for first in range(0, rows, self.piece):
+            part = np.array(self._rows()[first : first + self.piece])
+            found = _numbers(part).view(shape)
+            room = found.new_empty((rows, *shape[1:]), device=device) if room is None else room
+            room[first : first + found.shape[0]] = found
+            self._give_back(part.nbytes)
+        return replace(self, device=torch.device(device), _open=[], _memory=room)
 
     def places(self, nodes: Any) -> Tensor:
         """The rows of some nodes of the graph, by their numbers there; a node that is not stored is named.
@@ -111,7 +132,8 @@ class StoredHops:
         """The same hops, handed out to another device or in another type."""
         if isinstance(target, torch.dtype):
             return replace(self, dtype=target, _open=[])
-        return replace(self, device=torch.device(target), _open=[])
+        memory = None if self._memory is None else self._memory.to(target)
+        return replace(self, device=torch.device(target), _open=[], _memory=memory)
 
     @property
     def piece(self) -> int:
@@ -135,7 +157,11 @@ class StoredHops:
             self._open[2] = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_open": []}  # a map stays in its process
+        return {
+            **self.__dict__,
+            "_open": [],
+            "_memory": None,
+        }  # a map stays in its process, and the file is there for all
 
     def __deepcopy__(self, memo: Any) -> StoredHops:
         return self
@@ -143,3 +169,9 @@ class StoredHops:
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
         return f"StoredHops(rows={self.shape[0]}, features={self.shape[1]}, depth={self.depth}, {dtype}, {self.device})"
+
+
+def _numbers(found: Array) -> Tensor:
+    """Rows as they were read; NumPy has no bfloat16, and holds its bits."""
+    rows = torch.from_numpy(found)
+    return rows.view(torch.bfloat16) if found.dtype.kind == "u" else rows
