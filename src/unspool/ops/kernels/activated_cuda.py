@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from unspool.ops.kernels import thin_product_cuda as thin
 from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survive_in_row
 from unspool.ops.kernels.tiles_cuda import TF32X3, add_pieces, each_of, pieces_of
 
@@ -275,12 +276,13 @@ def product_back(
         x.new_zeros(pieces, blocks, size) if nodes < pieces * BACKWARD["ROWS"] else x.new_empty(pieces, blocks, size)
     )
     if nodes and blocks:
+        few = out <= thin.MOST
+        how = thin.shape(_tile(width)) if few else {"WIDE": _tile(out), "PRECISION": TF32X3, **BACKWARD}
         with torch.cuda.device(x.device):
-            _product_back[(blocks, pieces)](
+            (thin.back if few else _product_back)[(blocks, pieces)](
                 x, x if bias is None else bias, *_drop(x, mask), weight, grad, dx, partial, nodes, blocks, blocks // groups,
-                each_of(nodes, BACKWARD["ROWS"]), size, WIDTH=width, TILE=_tile(width), OUT=out, WIDE=_tile(out),
-                BIAS=bias is not None, RELU=relu, DROPS=mask is not None, SHIFT=shift is not None, PRECISION=TF32X3,
-                **BACKWARD,
+                each_of(nodes, BACKWARD["ROWS"]), size, WIDTH=width, TILE=_tile(width), OUT=out, BIAS=bias is not None, RELU=relu,
+                DROPS=mask is not None, SHIFT=shift is not None, **how,
             )  # fmt: skip
     total = add_pieces(partial, groups)
     dw, rest = total[:, : width * out].view(groups, width, out), total[:, width * out :]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.masks_cuda import site_word
+from unspool.ops.kernels.masks_cuda import hash_bits, pair_flags, site_word
 from unspool.ops.kernels.noise_cuda import _mix
 
 
@@ -71,17 +71,6 @@ def split_weights(
 
 
 @triton.jit
-def _bits(mixed):
-    return _mix(mixed).to(tl.int32, bitcast=True)
-
-
-@triton.jit
-def _flags(bits, limit):
-    """Whether the even and the odd column of each pair survive; ``limit`` is the threshold times 2¹⁶."""
-    return (bits << 16) >= limit, bits >= limit
-
-
-@triton.jit
 def _kept_row(high, low, bits, limit, PIECES: tl.constexpr, PACKED: tl.constexpr):
     """A tile (rows, columns) with what does not survive set to zero; ``bits`` has one number per pair of columns."""
     if PACKED:
@@ -100,7 +89,7 @@ def _kept_row(high, low, bits, limit, PIECES: tl.constexpr, PACKED: tl.constexpr
             pack=2,
         )
     else:
-        even, odd = _flags(bits, limit)
+        even, odd = pair_flags(bits, limit)
         keep = tl.interleave(even, odd)
         return tl.where(keep, high, 0.0), tl.where(keep, low, 0.0)
 
@@ -123,7 +112,7 @@ def _kept_columns(even, odd, even_low, odd_low, bits, limit, PACKED: tl.constexp
             pack=2,
         )
     else:
-        keep_even, keep_odd = _flags(bits, limit)
+        keep_even, keep_odd = pair_flags(bits, limit)
         return _where(keep_even, keep_odd, even, odd, even_low, odd_low)
 
 
@@ -131,13 +120,6 @@ def _kept_columns(even, odd, even_low, odd_low, bits, limit, PACKED: tl.constexp
 def _where(keep_even, keep_odd, even, odd, even_low, odd_low):
     even, odd = tl.where(keep_even, even, 0.0), tl.where(keep_odd, odd, 0.0)
     return even, odd, tl.where(keep_even, even_low, 0.0), tl.where(keep_odd, odd_low, 0.0)
-
-
-@triton.jit
-def _unpack(words, PAIRS: tl.constexpr, ROWS: tl.constexpr):
-    """A flag per pair and node from words of 32 pairs."""
-    flags = (words[:, None, :] >> tl.arange(0, 32)[None, :, None]) & 1
-    return tl.reshape(flags, [PAIRS, ROWS]) != 0
 
 
 @triton.jit
@@ -170,9 +152,9 @@ def _one_trial(
     w_low = w_high
     if PIECES > 0:
         w_low = tl.load(weight + columns * TILE + place)
-    bits = _bits(row_mix[:, None] + (pair.to(tl.uint32) * 0x9E3779B9)[None, :])
+    bits = hash_bits(row_mix[:, None] + (pair.to(tl.uint32) * 0x9E3779B9)[None, :])
     if WORDS:
-        even, odd = _flags(bits, limit)
+        even, odd = pair_flags(bits, limit)
         shape: tl.constexpr = [high.shape[0], PAIRS // 32, 32]
         at, lane = words + tl.arange(0, PAIRS // 32)[None, :], tl.arange(0, 32)[None, None, :]
         tl.store(at, tl.sum(tl.reshape(even.to(tl.int32), shape) << lane, axis=2))
@@ -277,7 +259,7 @@ def _gradient(
         keep_odd = _unpack(tl.load(at + pairs // 32), even.shape[0], even.shape[1])
         even, odd, even_low, odd_low = _where(keep_even, keep_odd, even, odd, even_low, odd_low)
     else:
-        bits = _bits((pair.to(tl.uint32) * 0x9E3779B9)[:, None] + mixed[None, :])
+        bits = hash_bits((pair.to(tl.uint32) * 0x9E3779B9)[:, None] + mixed[None, :])
         even, odd, even_low, odd_low = _kept_columns(even, odd, even_low, odd_low, bits, limit, PACKED)
     if PIECES == 0:
         at_even += tl.dot(even, grad, input_precision="tf32x3")

@@ -30,6 +30,18 @@ def rate_limits(rate):
 
 
 @triton.jit
+def hash_bits(mixed):
+    """The hash of two neighbouring columns, as a whole number with a sign."""
+    return _mix(mixed).to(tl.int32, bitcast=True)
+
+
+@triton.jit
+def pair_flags(bits, limit):
+    """Whether the even and the odd column of each pair survive; ``limit`` is the threshold times 2¹⁶."""
+    return (bits << 16) >= limit, bits >= limit
+
+
+@triton.jit
 def survives(row, col, word, threshold):
     """Whether the elements (row, col) of a signal survive; row and col broadcast."""
     bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ word) + (col >> 1).to(tl.uint32) * 0x9E3779B9)
@@ -42,10 +54,9 @@ def survives(row, col, word, threshold):
 def survive_in_row(row, first, word, threshold, ROWS: tl.constexpr, TILE: tl.constexpr):
     """Whether the elements of TILE columns from an even one on survive, for some rows: one hash for two neighbours."""
     pair = (first + 2 * tl.arange(0, TILE // 2)) >> 1
-    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ word)[:, None] + pair.to(tl.uint32)[None, :] * 0x9E3779B9)
-    low, high = (bits & 0xFFFF).to(tl.int32), (bits >> 16).to(tl.int32)
-    half = tl.interleave(low, high)
-    return tl.where(half >= 32768, half - 65536, half) >= threshold
+    mixed = _mix(_mix(row.to(tl.uint32)) ^ word)[:, None] + pair.to(tl.uint32)[None, :] * 0x9E3779B9
+    even, odd = pair_flags(hash_bits(mixed), threshold * 65536)
+    return tl.interleave(even, odd)
 
 
 @triton.jit
