@@ -20,6 +20,7 @@ from unspool.cli.commands.explain import explain
 from unspool.cli.commands.explore import explore
 from unspool.cli.commands.export import export
 from unspool.cli.commands.graph import graph
+from unspool.cli.commands.hops import hops
 from unspool.cli.commands.models import models
 from unspool.cli.commands.predict import predict
 from unspool.cli.commands.report import report
@@ -62,6 +63,7 @@ for command in (
     data,
     datasets,
     graph,
+    hops,
     demo,
     explore,
     verify,
