@@ -100,7 +100,7 @@ class StoredHops:
             room = found.new_empty((rows, *shape[1:]), device=device) if room is None else room
             room[first : first + found.shape[0]] = found
             self._give_back(part.nbytes)
-        return replace(self, device=torch.device(device), _open=[], _memory=room)
+        return replace(self, device=_numbered(device), _open=[], _memory=room)
 
     def places(self, nodes: Any) -> Tensor:
         """The rows of some nodes of the graph, by their numbers there; a node that is not stored is named.
@@ -133,7 +133,7 @@ class StoredHops:
         if isinstance(target, torch.dtype):
             return replace(self, dtype=target, _open=[])
         memory = None if self._memory is None else self._memory.to(target)
-        return replace(self, device=torch.device(target), _open=[], _memory=memory)
+        return replace(self, device=_numbered(target), _open=[], _memory=memory)
 
     @property
     def piece(self) -> int:
@@ -169,6 +169,11 @@ class StoredHops:
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
         return f"StoredHops(rows={self.shape[0]}, features={self.shape[1]}, depth={self.depth}, {dtype}, {self.device})"
+
+
+def _numbered(device: torch.device | str) -> torch.device:
+    """A device as tensors there name it: cuda is cuda:0."""
+    return torch.empty(0, device=device).device
 
 
 def _numbers(found: Array) -> Tensor:
