@@ -21,8 +21,26 @@ def test_trains_on_the_built_in_data(tmp_path):
     assert held["metrics"]["seed"] == held["trial"]["seed"] == 1
     assert held["data"]["name"] == "CiteSeer"
     assert held["data"]["source"] == {"dataset": "citeseer"}
-    assert isinstance(model, us.models.UGDGNN)
+    assert isinstance(model, us.models.StableGNN)
+    assert "for its own model, UGDGNN (unspool train UGDGNN)" in text
     assert not (tmp_path / "seed0" / "run.pt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ([], ("StableGNN", "stable")),
+        (["--preset", "grand"], ("StableGNN", "grand")),
+        (["--preset", "paper"], ("UGDGNN", "paper")),
+        (["--loss", "classes"], ("UGDGNN", "paper")),
+        (["--dataset", "contextual_sbm"], ("UGDGNN", "default")),
+        (["UGDGNN"], ("UGDGNN", "paper")),
+    ],
+)
+def test_the_model_that_is_taken_when_none_is_named(tmp_path, words, wanted):
+    ask("train", *words, "--epochs", 1, "--out", tmp_path, "--no-report", "--no-baselines")
+    held = card(tmp_path)["trial"]
+    assert (held["model"].rpartition(":")[2], held["preset"]) == wanted
 
 
 @pytest.mark.long

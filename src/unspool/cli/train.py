@@ -19,7 +19,7 @@ from unspool.cli.errors import sentence
 from unspool.cli.paths import check_folder, no_empty_folder
 from unspool.cli.progress import Screen
 from unspool.cli.terminal import Terminal
-from unspool.cli.train_options import TrainOptions, check_trial, loader_of, name_for_presets
+from unspool.cli.train_options import USUAL, TrainOptions, check_trial, loader_of, name_for_presets
 from unspool.cli.train_summary import tell_summary
 from unspool.device import check_device
 from unspool.files import alone_in
@@ -90,6 +90,12 @@ class Job:
         if self.loader.score != "accuracy" or self.data.own:
             return None
         return printed_accuracy(presets.base_model(self.trial.model), name_for_presets(self.data).lower())
+
+    def papers_own(self) -> tuple[float, float] | None:
+        """What the paper prints for its own model on these data, where it has none for this one."""
+        if self.loader.score != "accuracy" or self.data.own or self.printed() is not None:
+            return None
+        return printed_accuracy(USUAL, name_for_presets(self.data).lower())
 
     def as_printed(self) -> bool:
         """Whether settings and training are those of the paper's table."""

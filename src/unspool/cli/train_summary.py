@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from unspool.cli.terminal import echo
+from unspool.cli.train_options import USUAL
 from unspool.report.evidence import Evidence
 from unspool.report.findings import Topic, findings
 from unspool.report.link_sections import LinkNumbers, comparison
@@ -50,6 +51,10 @@ def tell_summary(job: Job, by_seed: Mapping[int, float], seconds: float, console
         return
     own = "" if printed is None or job.as_printed() else ", under its own settings"
     paper = f"; the paper prints {printed[0]:.2f} ± {printed[1]:.2f} (ten repetitions{own})" if printed else ""
+    if (theirs := job.papers_own()) is not None:
+        paper = (
+            f"; the paper prints {theirs[0]:.2f} ± {theirs[1]:.2f} for its own model, {USUAL} (unspool train {USUAL})"
+        )
     digits = 2 if share else 4
     around = "" if spread is None else f" ± {spread:.{digits}f}"
     console.print(f"\ntest {name} {mean:.{digits}f}{around} over {len(scores)} seed{'s'[: len(scores) > 1]}{paper}")

@@ -97,7 +97,7 @@ def knows(dataset: str) -> bool:
         >>> knows("Cora"), knows("texas")
         (True, False)
     """
-    return _named(dataset) in tables.DATASETS
+    return plain_name(dataset) in tables.DATASETS
 
 
 def base_model(model: type[nn.Module]) -> str:
@@ -115,12 +115,18 @@ def _row(model: type[nn.Module], data: str) -> Any:
     return tables.PAPER.get(base_model(model), {}).get(data)
 
 
-def _named(dataset: str) -> str:
+def plain_name(dataset: str) -> str:
+    """A dataset as the paper's tables name it.
+
+    Example:
+        >>> plain_name("Coauthor-CS")
+        'cs'
+    """
     return dataset.lower().removeprefix("ogbn-").replace("coauthor-", "").replace("amazon-", "")
 
 
 def _column(preset: str, dataset: str) -> str:
-    data = _named(dataset)
+    data = plain_name(dataset)
     if data not in tables.DATASETS:
         raise InputError(
             "preset",

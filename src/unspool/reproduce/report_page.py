@@ -18,11 +18,14 @@ from unspool.report.latex import PREAMBLE, latex_table
 from unspool.report.page import unfolded
 from unspool.reproduce.all_claims import Subject, all_claims
 from unspool.reproduce.claims import Verdict
+from unspool.reproduce.lead.finals import Final
+from unspool.reproduce.lead.finals import read as read_finals
 from unspool.reproduce.networks import Network
 from unspool.reproduce.records import Results
 from unspool.reproduce.results import read
 from unspool.reproduce.sections.curves import attacked_blocks, depth_blocks, robust_blocks
 from unspool.reproduce.sections.interpretations import interpretation_blocks
+from unspool.reproduce.sections.lead import lead_blocks
 from unspool.reproduce.sections.machine import machine_blocks
 from unspool.reproduce.sections.measurements import damage_blocks, identity_blocks, nonlinearity_blocks, signal_blocks
 from unspool.reproduce.sections.networks import network_blocks, trained_networks
@@ -60,6 +63,7 @@ class Findings:
         certificates: the paper's statements, tested with ``trials`` random settings each.
         sizes: the rows of Table 3.
         networks: trained networks.
+        finals: final evaluations of ``unspool reproduce lead``, beside the folder of results or in it.
     """
 
     results: Results
@@ -67,6 +71,7 @@ class Findings:
     sizes: Sequence[Row] = ()
     networks: Sequence[Network] = ()
     trials: int = TRIALS
+    finals: Sequence[Final] = ()
 
     @staticmethod
     def of(folder: str | os.PathLike[str], trials: int = TRIALS, watch: Watch | None = None) -> Findings:
@@ -80,7 +85,10 @@ class Findings:
                 watch(Step("testing the paper's statements", len(ended), len(theory.CLAIMS)))
 
         theory.verify(trials=trials, watch=tell)
-        return Findings(found, ended, datasets.table3(), trained_networks(Path(folder)), trials)
+        finals = [
+            row for place in (Path(folder), Path(folder).resolve().parent) for row in read_finals(place / "finals.csv")
+        ]
+        return Findings(found, ended, datasets.table3(), trained_networks(Path(folder)), trials, finals)
 
     @cached_property
     def claims(self) -> list[Subject]:
@@ -120,6 +128,8 @@ SECTIONS = (
     _of_results("Table 2: accuracy, ours and the paper's", "table2", table2_blocks, "Table 2, preset paper"),
     _of_results("Cells that miss, and the interpretations that explain them", "interpretations", interpretation_blocks),
     _of_results("Beyond the paper: our best against published numbers", "table2", published_blocks),
+    SectionSpec("The upper level: StableGNN and GRAND in one space", "lead", lambda found: lead_blocks(found.finals)),
+    SectionSpec("The upper level where neighbours differ", "lead", lambda found: lead_blocks(found.finals, "upper_heterophily")),
     _of_results("The paper's grid, searched whole", "grid", grid_blocks, "Table 2, preset grid"),
     _of_results("Figure 1: accuracy by depth", "depth", depth_blocks, "depth", "GCN and GCNII at depth"),
     _of_results("Robustness: outliers in raw signals", "robust", signal_blocks, "robustness: outliers in raw signals"),

@@ -133,7 +133,7 @@ class Published:
 
     Attributes:
         entry: ours; ``models``: of how many it is the best; ``paper``: the highest mean that the paper prints; ``best``, ``who``: the
-            highest published; ``family``, ``family_who``: the highest of the same family of networks.
+            highest published; ``family``, ``family_who``: the highest of the same family of networks; ``protocol``: the splits of both.
     """
 
     entry: Entry
@@ -143,6 +143,7 @@ class Published:
     who: str
     family: float
     family_who: str
+    protocol: str
 
 
 def against_published(records: Sequence[Record], preset: str = "tuned") -> list[Published]:

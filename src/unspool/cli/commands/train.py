@@ -20,7 +20,7 @@ from unspool.cli.number_types import Finite, Whole
 
 
 @click.command()
-@click.argument("model", default="UGDGNN")
+@click.argument("model", required=False)
 @data_options
 @click.option(
     "--preset",
@@ -58,15 +58,17 @@ from unspool.cli.number_types import Finite, Whole
     help="Measure no simpler models beside it (the same answer, an MLP, label propagation).",
 )
 def train(**options: Any) -> None:
-    """Train MODEL (UGDGNN when omitted) on a data set or on your own files, once per seed.
+    """Train MODEL on a data set or on your own files, once per seed.
 
-    MODEL is a name that `unspool models` lists, or a class of your own as package.module:Class. Prints the test score, the
-    problem that the model solves, and where models and report are. Every seed has its own initial weights, and its own split where
+
+    MODEL is a name that `unspool models` lists, or a class of your own as package.module:Class; when omitted, StableGNN with its own recipe on
+    citeseer, cora, pubmed, cs, physics and photo, and UGDGNN, the paper's model, on all else. Prints the test score, the problem that the model solves, and where models and report are. Every seed has its own initial weights, and its own split where
     splits are random. Ctrl-C keeps the best epoch so far; --resume continues an interrupted run to the same numbers.
 
     \b
     Examples:
       unspool train
+      unspool train UGDGNN --preset paper
       unspool train GPRGNN --dataset cora --data ~/data --seeds 10
       unspool train my_models:Calm --setting depth=8 --lr 0.02
       unspool train --edges friends.csv --features people.csv --label-column team

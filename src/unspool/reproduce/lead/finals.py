@@ -151,7 +151,8 @@ def split_of(loader: TrialLoader, seeds: int) -> str:
     """
     splits = [loader.split(seed) for seed in range(seeds)]
     every = hashlib.sha256("".join(one.hash for one in splits).encode()).hexdigest()[:8]
-    return f"{splits[0].name} {every}"
+    first, last = splits[0].name, splits[-1].name
+    return f"{first} {every}" if first == last else f"{first} to {last} {every}"
 
 
 def append(path: Path, rows: Iterable[Final]) -> list[Final]:
