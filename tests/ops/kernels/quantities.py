@@ -153,7 +153,7 @@ def second_order(device: str) -> Quantities:
 
 def activated(device: str) -> Quantities:
     mask = masks()
-    for nodes, width, out in ((5, 1, 1), (100, 16, 3), (70, 20, 7), (300, 64, 16)):
+    for nodes, width, out in ((5, 1, 1), (100, 16, 3), (70, 20, 7), (40, 100, 8), (300, 64, 16)):
         x = torch.randn(TRIALS, nodes, width, generator=generator())
         bias, weight = (
             torch.randn(TRIALS, width, generator=generator(1)),
