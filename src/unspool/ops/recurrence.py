@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from unspool.ops import column_pieces, matrix_hops
 from unspool.ops.column_pieces import blocks, cut, cut_hop, cut_signal
-from unspool.ops.kernels import fused, step_for
+from unspool.ops.kernels import Step, fused, step_for
 from unspool.ops.operator import Csr
 from unspool.ops.padded_matmul import round_width
 
@@ -56,8 +56,10 @@ def product(csr: Csr, x: Tensor, out: Tensor | None = None) -> Tensor:
 def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
-    if hops.ndim == 4 and (narrow := _narrow(x, hops)) is not None:
+    narrow = _narrow(x, hops)
+    if narrow is not None and hops.ndim == 4:
         return narrow.series(csr, x, hops, chebyshev)
+    step: Step = step_for(x) if narrow is None else narrow.step
     if _side_by_side(x, hops):
         return matrix_hops.series(csr, x, hops, chebyshev, column_pieces.cache_bytes() // 16).to(given)
     if hops.ndim < 4:
@@ -68,16 +70,15 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
         x, shape[1] * shape[2], whole_blocks=hops.ndim == 4 and shape[1] > 1, block=shape[2]
     )
     if len(pieces) == 1:
-        return _series_piece(csr, x.contiguous(), hops, chebyshev).view(shape).to(given)
+        return _series_piece(csr, x.contiguous(), hops, chebyshev, step).view(shape).to(given)
     out = x.new_empty(shape[0], shape[1] * shape[2])
     for piece in pieces:
-        part = _series_piece(csr, *cut(x, hops, piece), chebyshev)
+        part = _series_piece(csr, *cut(x, hops, piece), chebyshev, step)
         out[:, piece] = _flat(part)
     return out.view(shape).to(given)
 
 
-def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
-    step = step_for(x)
+def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool, step: Step) -> Tensor:
     diagonal = hops.ndim == 3
     columns = hops.shape[-1]
     hops, room = _rounded(x, hops)

@@ -153,7 +153,7 @@ def second_order(device: str) -> Quantities:
 
 def activated(device: str) -> Quantities:
     mask = masks()
-    for nodes, width, out in ((5, 1, 1), (100, 16, 3), (70, 20, 7), (300, 64, 16)):
+    for nodes, width, out in ((5, 1, 1), (100, 16, 3), (70, 20, 7), (40, 100, 8), (300, 64, 16)):
         x = torch.randn(TRIALS, nodes, width, generator=generator())
         bias, weight = (
             torch.randn(TRIALS, width, generator=generator(1)),
@@ -218,6 +218,21 @@ def series(device: str) -> Quantities:
                 yield from compare(label, device, run, [x, hops])
 
 
+def company(device: str) -> Quantities:
+    """How many numbers of a trial are others alone and among thirty, whose signals are wide, on rows of many entries."""
+    graph = Graph.from_edges(torch.combinations(torch.arange(12)).T, 12, directed=False).to(device)
+    for kind, shape in (("matrices", (3, 3)), ("numbers", ())):
+        x, hops = torch.randn(12, 3, generator=generator()), torch.randn(3, *shape, generator=generator(1))
+        weight = torch.linspace(-1, 2, 36).view(12, 3).to(device)
+        found: list[list[Tensor]] = []
+        for trials in (1, 30):
+            leaves = [t.repeat(trials, *[1] * t.ndim).to(device).requires_grad_() for t in (x, hops)]
+            with kernels_on(device):
+                out = vmap(lambda x, c: propagate(graph, x, c))(*leaves)
+                found.append([out.detach(), *torch.autograd.grad((out * weight).sum(), leaves)])
+        yield f"company-{kind} other-bits", float(sum((a[0] != b[0]).sum() for a, b in zip(*found, strict=True)))
+
+
 CASES: dict[str, Callable[[str], Quantities]] = {
-    "features": features, "second": second_order, "activated": activated, "series": series,
+    "features": features, "second": second_order, "activated": activated, "series": series, "company": company,
 }  # fmt: skip

@@ -22,7 +22,8 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(
-    "case", ["features", "second", "activated", "series", *(f"batches {name}" for name in CASES if "-" not in name)]
+    "case",
+    ["features", "second", "activated", "series", "company", *(f"batches {name}" for name in CASES if "-" not in name)],
 )
 def test_kernels_compute_what_their_formulas_say(case):
     ran = subprocess.run(

@@ -10,6 +10,7 @@ import unspool as us
 from unspool import datasets, train
 from unspool.ops.stacked_features import Form
 from unspool.study.batch.stacked_batch import StackedBatch
+from unspool.study.engine import memory
 from unspool.study.engine.batching import open_batch
 from unspool.study.engine.packing import packing
 from unspool.study.engine.tracker import MemoryTracker
@@ -87,6 +88,27 @@ def test_it_says_what_the_engine_does(loader):
     assert all(kind is StackedBatch for kind, _ in opened)  # who trains by itself is never asked for a stack
     assert [(one.models, one.trials) for one in told.groups if one.alone is not None] == [(("MLP",), 2)]
     assert {one.settings.get("depth") for one in told.stacks if one.models == ("GCN",)} == {2, 4}
+
+
+def test_memory_decides_how_many_of_a_stack_train_at_once(loader, monkeypatch):
+    """Depths, widths and classes each have a stack of their own; where four of one fit, no batch is larger and no trial is left out."""
+    monkeypatch.setattr(memory, "SMALL", 0)  # graphs of any size are measured
+    monkeypatch.setattr(memory, "_resident_peak", lambda member, open_batch: (20.0, 30.0))  # of two, and of three
+    monkeypatch.setattr(memory, "_available", lambda: 50.0)
+    trials = [
+        *seeds(us.models.GCN, {"depth": 2, "hidden": 4}, many=6), *seeds(us.models.GCN, {"depth": 3, "hidden": 4}, many=5),
+        *seeds(us.models.GCN, {"depth": 3, "hidden": 6}), *seeds(us.models.APPNP, {"hidden": 4}),
+    ]  # fmt: skip
+    told = packing(trials, loader.prepare)
+    assert [one.trials for one in told.stacks] == [6, 5, 3, 3]
+    widths = {(one.settings["depth"], one.settings["hidden"]) for one in told.stacks if one.models == ("GCN",)}
+    assert widths == {(2, 4), (3, 4), (3, 6)}
+    opened, tracker = list[int](), MemoryTracker()
+    us.study.train_trials(
+        trials, loader.prepare, tracker, open_batch=lambda members: opened.append(len(members)) or open_batch(members)
+    )
+    assert sorted(opened) == [3, 3, 4, 4]  # a slot whose trial has ended takes the next one
+    assert (set(tracker.results), tracker.failures) == (set(trials), {})
 
 
 def test_a_trial_that_cannot_be_built_hides_no_stack(loader):

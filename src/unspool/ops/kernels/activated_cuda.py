@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from unspool.ops.kernels import thin_product_cuda as thin
-from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survive_in_row
+from unspool.ops.kernels.masks_cuda import drops, survive_in_row
 from unspool.ops.kernels.tiles_cuda import TF32X3, add_pieces, each_of, pieces_of
 
 FORWARD = {"ROWS": 64, "num_warps": 4}
@@ -26,16 +26,6 @@ def _bias(bias, own, col, WIDTH: tl.constexpr, BIAS: tl.constexpr):
     if BIAS:
         b = tl.load(bias + own * WIDTH + col, mask=col < WIDTH, other=0.0)
     return b
-
-
-@triton.jit
-def _drops(rate, key, count, block, DROPS: tl.constexpr):
-    """The hash state of a block's mask, what survives, and the factor of survivors; computed once, since it takes double precision."""
-    word, threshold, scale = tl.full([], 0, tl.uint32), tl.full([], 0, tl.int32), tl.full([], 1.0, tl.float32)
-    if DROPS:
-        threshold, scale = rate_limits(tl.load(rate + block))
-        word = site_word(tl.load(key + block), tl.load(count + block))
-    return word, threshold, scale
 
 
 @triton.jit
@@ -65,7 +55,7 @@ def _activate(
     place = _place(node, col, block, blocks, WIDTH)
     h = _activated(x, place, inside, _bias(bias, (block // views).to(tl.int64), col, WIDTH, BIAS), RELU)
     if DROPS:
-        word, threshold, scale = _drops(rate, key, count, block, DROPS)
+        word, threshold, scale = drops(rate, key, count, block, DROPS)
         h = tl.where(survive_in_row(node, tl.program_id(1) * TILE, word, threshold, ROWS, TILE), h * scale, 0.0)
     tl.store(out + place, h, mask=inside)
 
@@ -78,7 +68,7 @@ def _activate_back(
     block, piece = tl.program_id(0), tl.program_id(1)
     col = tl.program_id(2) * TILE + tl.arange(0, TILE)
     b = _bias(bias, (block // views).to(tl.int64), col, WIDTH, BIAS)
-    word, threshold, scale = _drops(rate, key, count, block, DROPS)
+    word, threshold, scale = drops(rate, key, count, block, DROPS)
     total = tl.zeros([TILE], dtype=tl.float32)
     for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
         node = begin + tl.arange(0, ROWS)
@@ -113,7 +103,7 @@ def _product(
     inside = (node < nodes)[:, None] & (col < WIDTH)[None, :]
     h = _activated(x, _place(node, col, block, blocks, WIDTH), inside, _bias(bias, own, col, WIDTH, BIAS), RELU)
     if DROPS:
-        word, threshold, scale = _drops(rate, key, count, block, DROPS)
+        word, threshold, scale = drops(rate, key, count, block, DROPS)
         h = tl.where(survive_in_row(node, 0, word, threshold, ROWS, TILE), h * scale, 0.0)
     w = tl.load(
         weight + (own * WIDTH + col[:, None]) * OUT + channel[None, :],
@@ -144,7 +134,7 @@ def _product_back(
         other=0.0,
     )  # (out, in)
     b = _bias(bias, own, col, WIDTH, BIAS)
-    word, threshold, scale = _drops(rate, key, count, block, DROPS)
+    word, threshold, scale = drops(rate, key, count, block, DROPS)
     back_w = tl.zeros([TILE, WIDE], dtype=tl.float32)
     back_b = tl.zeros([TILE], dtype=tl.float32)
     back_c = tl.zeros([WIDE], dtype=tl.float32)

@@ -30,6 +30,16 @@ def rate_limits(rate):
 
 
 @triton.jit
+def drops(rate, key, count, block, DROPS: tl.constexpr):
+    """The hash state of a block's mask, what survives, and the factor of survivors; computed once, since it takes double precision."""
+    word, threshold, scale = tl.full([], 0, tl.uint32), tl.full([], 0, tl.int32), tl.full([], 1.0, tl.float32)
+    if DROPS:
+        threshold, scale = rate_limits(tl.load(rate + block))
+        word = site_word(tl.load(key + block), tl.load(count + block))
+    return word, threshold, scale
+
+
+@triton.jit
 def hash_bits(mixed):
     """The hash of two neighbouring columns, as a whole number with a sign."""
     return _mix(mixed).to(tl.int32, bitcast=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from unspool.ops.kernels.masks_cuda import rate_limits, site_word, survive_in_row
+from unspool.ops.kernels.masks_cuda import drops, survive_in_row
 
 #: The most outputs: a thread has a sum for each of them and each of its elements of a tile, eight in 64 channels.
 MOST = 8
@@ -38,10 +38,7 @@ def back(
     b = tl.zeros([TILE], dtype=tl.float32)
     if BIAS:
         b = tl.load(bias + own * WIDTH + col, mask=wide, other=0.0)
-    word, threshold, scale = tl.full([], 0, tl.uint32), tl.full([], 0, tl.int32), tl.full([], 1.0, tl.float32)
-    if DROPS:
-        threshold, scale = rate_limits(tl.load(rate + block))
-        word = site_word(tl.load(key + block), tl.load(count + block))
+    word, threshold, scale = drops(rate, key, count, block, DROPS)
     none, nothing = tl.zeros([ROWS, TILE], dtype=tl.float32), tl.zeros([ROWS], dtype=tl.float32)
     weights, back_w, back_c = (), (), ()
     for o in tl.static_range(OUT):
