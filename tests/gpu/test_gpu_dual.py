@@ -17,6 +17,12 @@ def test_laws():
             assert gap < 2e-5, (name, law)
 
 
+def off_the_border(z, value, radius):
+    """Duals whose steps end away from where they are cut: there the gradient jumps, and rounding decides the side."""
+    near = (value.abs() - radius[:, None]).abs() < 1e-3
+    return z + 1e-2 * near
+
+
 @pytest.mark.parametrize("channels", [7, 64, 500])
 @pytest.mark.parametrize("cut", Cut)
 def test_many_trials(channels, cut):
@@ -24,6 +30,9 @@ def test_many_trials(channels, cut):
     z, ahead = seeded(graph.edges, 20, channels).cuda(), seeded(2708, 20, channels, seed=1).cuda()
     numbers = [seeded(20, seed=k).cuda().abs() * channels**0.5 for k in (2, 3)]
     op = torch.func.vmap(op_of(graph, cut), (1, 1, 0, 0), 1)
+    if cut is Cut.ENTRIES:
+        uncut = op(z, ahead, numbers[0], torch.full_like(numbers[1], torch.inf))[: graph.edges]
+        z = off_the_border(z, uncut, numbers[1])
     assert in_both(lambda *t: value_and_gradients(op, *t), [z, ahead, *numbers]) < 1e-4
 
 
