@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=300)
-    parser.add_argument("--lr", type=float, default=0.01, help="of the hop coefficients")
+    parser.add_argument("--lr", type=float, default=0.003, help="of the hop coefficients")
     given = parser.parse_args()
     machine = torch.cuda.get_device_name() if given.device.startswith("cuda") else "CPU"
     print(f"{machine}, torch {torch.__version__}, {given.seeds} seeds; trials a seed: {len(TELEPORTS)} and 1")
