@@ -5,7 +5,8 @@
 DIR holds raw data in PyTorch Geometric's layout. StableGNN with ten steps. The grid: personalised PageRank with ten teleports for each seed; of
 these the one with the highest validation accuracy counts. Ours: one trial for each seed, whose α of every step begin at 1/(k+1) and learn on
 half of the validation nodes by one-step hypergradients, while the other half choose the epoch. Both stop after a hundred epochs without a better
-one. Pairs have the same seed, and with it the same split.
+one. Pairs have the same seed, and with it the same split. The
+rate of the hops was chosen among 0.003, 0.01 and 0.05 by validation nodes of Cora under the seeds 100 to 102.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=300)
-    parser.add_argument("--lr", type=float, default=0.01, help="of the hop coefficients")
+    parser.add_argument("--lr", type=float, default=0.003, help="of the hop coefficients")
     given = parser.parse_args()
     machine = torch.cuda.get_device_name() if given.device.startswith("cuda") else "CPU"
     print(f"{machine}, torch {torch.__version__}, {given.seeds} seeds; trials a seed: {len(TELEPORTS)} and 1")

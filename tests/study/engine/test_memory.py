@@ -1,5 +1,7 @@
 """Memory is measured unless a named model surely fits; modules of one's own are always measured."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -39,3 +41,21 @@ def test_wide_dense_features_count():
     wide = datasets.from_tensors(DATA.edge_index, torch.ones(60, 5000), DATA.labels).with_split(lambda d: DATA.split)
     member = PreparedTrial(trial, trial.build(5000, 2), train.Task.of(wide))
     assert not surely_fits(member, 100, free=100 * 2 * 4 * 60 * 5000)
+
+
+def test_features_that_are_denoised_count_in_every_view_though_they_came_sparse():
+    def member(signal, upper):
+        trial = Trial(us.models.StableGNN, {"hidden": 8, "signal": signal}, train.TrainConfig(upper=upper))
+        return PreparedTrial(trial, trial.build(2000, 2), replace(task, x=us.ops.SparseFeatures.from_tensor(wide)))
+
+    wide = torch.eye(60, 2000)
+    task = train.Task.of(DATA)
+    four, one, hidden = (
+        member(us.models.Signal.FEATURES, "ce + consistency(views=4)"),
+        member(us.models.Signal.FEATURES, "ce + consistency(views=1)"),
+        member(us.models.Signal.HIDDEN, "ce + consistency(views=4)"),
+    )
+    enough = 2 * 2 * 100 * 4 * 16 * 60 * 2000  # twice what one view of the features takes
+    assert surely_fits(one, 100, free=enough)
+    assert not surely_fits(four, 100, free=enough)
+    assert surely_fits(hidden, 100, free=enough)

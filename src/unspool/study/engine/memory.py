@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from unspool.models import MODELS
+from unspool.nn.flatten import Densify
 from unspool.study.batch import TrialBatch
 from unspool.train import PreparedTrial
 from unspool.train.epochs import WARM_UP
@@ -113,8 +114,11 @@ def surely_fits(member: PreparedTrial, many: int, free: float) -> bool:
         return False
     how, x = model.settings, member.task.x
     width = max(int(how["hidden"]), int(model.out_features))
-    # Masks of sparse features are words of bits.
+    # Masks of sparse features are words of bits; where the features themselves are denoised, every view has all of them.
     entries = x.numel() if isinstance(x, torch.Tensor) and not x.is_sparse else 0
+    if isinstance(getattr(model, "p_pre", None), Densify):
+        upper = member.trial.config.upper
+        entries = member.task.nodes * int(x.shape[-1]) * (1 if upper is None else upper.views)
     layers = int(how.get("depth", _DEPTHLESS)) + 4
     weights = sum(p.numel() for p in model.parameters())
     bound = 4 * _NUMBERS * (member.task.nodes * width * layers + weights + entries)
