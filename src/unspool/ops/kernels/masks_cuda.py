@@ -52,26 +52,9 @@ def pair_flags(bits, limit):
 
 
 @triton.jit
-def survives(row, col, word, threshold):
-    """Whether the elements (row, col) of a signal survive; row and col broadcast."""
-    bits = _mix(_mix(_mix(row.to(tl.uint32)) ^ word) + (col >> 1).to(tl.uint32) * 0x9E3779B9)
-    half = ((bits >> ((col & 1) * 16).to(tl.uint32)) & 0xFFFF).to(tl.int32)
-    half = tl.where(half >= 32768, half - 65536, half)
-    return half >= threshold
-
-
-@triton.jit
 def survive_in_row(row, first, word, threshold, ROWS: tl.constexpr, TILE: tl.constexpr):
     """Whether the elements of TILE columns from an even one on survive, for some rows: one hash for two neighbours."""
     pair = (first + 2 * tl.arange(0, TILE // 2)) >> 1
     mixed = _mix(_mix(row.to(tl.uint32)) ^ word)[:, None] + pair.to(tl.uint32)[None, :] * 0x9E3779B9
     even, odd = pair_flags(hash_bits(mixed), threshold * 65536)
     return tl.interleave(even, odd)
-
-
-@triton.jit
-def factors(row, col, rate, key, count, block):
-    """1 / (1 − rate) where an element (row, col) of a block survives, and 0 where it does not."""
-    threshold, scale = rate_limits(tl.load(rate + block))
-    word = site_word(tl.load(key + block), tl.load(count + block))
-    return tl.where(survives(row[:, None], col[None, :], word, threshold), scale, 0.0)

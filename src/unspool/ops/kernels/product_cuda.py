@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unspool.ops.kernels.masks_cuda import factors, rate_limits
+from unspool.ops.kernels.masks_cuda import drops, rate_limits, survive_in_row
 from unspool.ops.kernels.tiles_cuda import BF16X6, add_pieces, each_of
 
 
@@ -61,6 +61,7 @@ def _forward(
     i, j = tl.arange(0, IN), tl.arange(0, OUT)
     place = ((block // share).to(tl.int64) * INSIDE + i[:, None]) * OUTSIDE + j[None, :]
     w = tl.load(weight + place, mask=(i < INSIDE)[:, None] & (j < OUTSIDE)[None, :], other=0.0)
+    word, threshold, scale = drops(rate, key, count, block, DROP)
     end = tl.minimum((piece + 1) * rows_each, nodes)
     for begin in tl.range(piece * rows_each, end, ROWS, num_stages=STAGES):
         row = begin + tl.arange(0, ROWS)
@@ -71,8 +72,8 @@ def _forward(
         if RELU:
             h = tl.where(h <= 0, 0.0, h)  # a NaN stays one
         if DROP:
-            kept = factors(row, j, rate, key, count, block)
-            h = tl.where(kept > 0, h * kept, 0.0)  # infinities and NaNs vanish where they do not survive
+            # Infinities and NaNs vanish where they do not survive.
+            h = tl.where(survive_in_row(row, 0, word, threshold, ROWS, OUT), h * scale, 0.0)
         tl.store(out + at * OUTSIDE + j[None, :], h, mask=there & (j < OUTSIDE)[None, :])
 
 

@@ -29,7 +29,6 @@ CHUNK = {"CHUNK": 32}
 #: The most channels that are multiplied number by number, and the tile in which they are.
 FEW = 5
 FLAT = {"ROWS": 16, "COLUMNS": 128, "num_warps": 4}
-FLAT_MOMENTS = FEW
 
 
 @triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
@@ -73,32 +72,6 @@ def _flat_gradient(
             c = tl.load(coefficients + own + o, mask=column < width, other=0.0)
             total += tl.load(sweep + source + o, mask=inside, other=0.0) * c[None, :]
     tl.store(out + node[:, None] * width + column[None, :], total, mask=inside)
-
-
-@triton.jit(do_not_specialize=["nodes", "blocks", "hops", "each"])
-def _flat_moments(
-    sweep, x, partial, nodes, blocks, hops, each, IN: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
-):  # fmt: skip
-    """⟨X, Uₖ⟩ of one k on few channels, over a stretch of nodes; partial has shape (pieces, blocks, hops, in, out)."""
-    piece, k = tl.program_id(1), tl.program_id(2).to(tl.int64)
-    width = blocks * OUT
-    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
-    block, out = column // OUT, column % OUT
-    found = ()
-    for _ in tl.static_range(IN):
-        found += (tl.zeros([ROWS, COLUMNS], dtype=tl.float32),)
-    for begin in range(piece * each, tl.minimum((piece + 1) * each, nodes), ROWS):
-        node = begin + tl.arange(0, ROWS)
-        inside = ((node < nodes) & (node < (piece + 1) * each))[:, None] & (column < width)[None, :]
-        u = tl.load(sweep + (k * nodes + node)[:, None] * width + column[None, :], mask=inside, other=0.0)
-        source = (node.to(tl.int64)[:, None] * blocks + block[None, :]) * IN
-        sums = ()
-        for i in tl.static_range(IN):
-            sums += (found[i] + u * tl.load(x + source + i, mask=inside, other=0.0),)
-        found = sums
-    at = ((piece.to(tl.int64) * blocks + block) * hops + k) * (IN * OUT) + out
-    for i in tl.static_range(IN):
-        tl.store(partial + at + i * OUT, tl.sum(found[i], axis=0), mask=column < width)
 
 
 @triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
@@ -275,15 +248,9 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
             return dx, add_pieces(partial, blocks).T.contiguous()
         shape = {"IN": inner, "OUT": outer, "PAD": pad, "WIDE": WIDEST, "PRECISION": TF32X3, **TILES, **CHUNK}
         partial = x.new_empty(pieces, blocks, count * inner * outer)
-        if max(inner, outer) <= FLAT_MOMENTS:
-            grid = (triton.cdiv(blocks * outer, FLAT["COLUMNS"]), pieces, count)
-            _flat_moments[grid](
-                walked, x, partial, nodes, blocks, count, each, IN=inner, OUT=outer, **FLAT | {"ROWS": 8}
-            )
-        else:
-            _moments[(pieces * blocks, triton.cdiv(count * pad, CHUNK["CHUNK"]))](
-                walked, x, partial, nodes, blocks, count, each, **shape
-            )
+        _moments[(pieces * blocks, triton.cdiv(count * pad, CHUNK["CHUNK"]))](
+            walked, x, partial, nodes, blocks, count, each, **shape
+        )
         if want_dx and outer <= FEW:
             _flat_gradient[_flat(nodes, blocks * inner)](
                 walked, hops, dx, nodes, blocks, count, IN=inner, OUT=outer, **FLAT

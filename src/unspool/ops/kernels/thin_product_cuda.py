@@ -11,8 +11,9 @@ import triton.language as tl
 
 from unspool.ops.kernels.masks_cuda import drops, survive_in_row
 
-#: The most outputs: a thread has a sum for each of them and each of its elements of a tile, eight in 64 channels.
-MOST = 8
+#: The most outputs: a thread has a sum for each of them and each of its elements of a tile, eight in 64 channels. Measured on an H200, a whole epoch of
+#: UGDGNN: 5.8 % less with 3 outputs, 3.5 with 5, 3.4 with 7, none with 8, and 1.3 % more with 15.
+MOST = 7
 
 
 def shape(tile: int) -> dict[str, int]:
