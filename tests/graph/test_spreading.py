@@ -66,6 +66,9 @@ def computed(case, spread=None):
     if spread:
         graph.ranks.add(hops.grad)
     found = {"forward": y, "dX": whole(x.grad), "hops": hops.grad}
+    x.grad = None
+    propagate(graph, x, case.hops, case.basis).square().sum().backward()  # coefficients that are not learnt
+    found["dX alone"] = whole(x.grad)
     if case.key[3:] == ("numbers", "powers"):
         with torch.no_grad():
             found |= {"product": whole(spmm(graph, x)), "transposed": whole(graph.operator.T @ x)}

@@ -47,12 +47,13 @@ class ColumnOperator(SpreadOperator):
         csr = self.whole.transpose if turned else self.whole.forward
         return self._to_rows(recurrence.product(csr, columns) if columns.shape[1] else columns, x.shape[1])
 
-    def series(self, x: Tensor, hops: Tensor, chebyshev: bool) -> tuple[Tensor, Tensor]:  # noqa: D102
+    def series(self, x: Tensor, hops: Tensor, chebyshev: bool, turned: bool) -> tuple[Tensor, Tensor]:  # noqa: D102
         columns = self._to_columns(x)
         out = columns
         if columns.shape[1]:
             mine = self._mine(hops, x.shape[1])[:, None]
-            out = recurrence.series(self.whole.forward, columns[:, None], mine, chebyshev)[:, 0]
+            csr = self.whole.transpose if turned else self.whole.forward
+            out = recurrence.series(csr, columns[:, None], mine, chebyshev)[:, 0]
         return self._to_rows(out, x.shape[1]), columns
 
     def sweep(self, g: Tensor, seen: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:  # noqa: D102

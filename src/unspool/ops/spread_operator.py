@@ -75,7 +75,7 @@ class SpreadOperator(Operator):
         """M X, or Mᵀ X."""
 
     @abstractmethod
-    def series(self, x: Tensor, hops: Tensor, chebyshev: bool) -> tuple[Tensor, Tensor]:
+    def series(self, x: Tensor, hops: Tensor, chebyshev: bool, turned: bool) -> tuple[Tensor, Tensor]:
         """Σₖ pₖ(M) X cₖ for numbers and diagonals, and what :meth:`sweep` wants to see of X."""
 
     @abstractmethod
@@ -142,7 +142,7 @@ class _Product(torch.autograd.Function):
 class _Series(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, operator: SpreadOperator, x: Tensor, hops: Tensor, chebyshev: bool) -> Any:
-        out, seen = operator.series(x, hops, chebyshev)
+        out, seen = operator.series(x, hops, chebyshev, False)
         ctx.operator, ctx.chebyshev = operator, chebyshev
         ctx.save_for_backward(seen, hops)
         return out
@@ -152,8 +152,10 @@ class _Series(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         seen, hops = ctx.saved_tensors
         want_dx, want_dhops = ctx.needs_input_grad[1:3]
+        if not want_dhops:  # as one process does, bit for bit
+            return None, ctx.operator.series(grads[0], hops, ctx.chebyshev, True)[0], None, None
         dx, dhops = ctx.operator.sweep(grads[0], seen, hops, ctx.chebyshev, want_dx)
-        return None, dx if want_dx else None, dhops if want_dhops else None, None
+        return None, dx if want_dx else None, dhops, None
 
 
 class _Walk(torch.autograd.Function):

@@ -78,8 +78,8 @@ class RowOperator(SpreadOperator):
     def product(self, x: Tensor, turned: bool) -> Tensor:  # noqa: D102
         return recurrence.product(self._of(turned).entries, self._of(turned).widened(x))
 
-    def series(self, x: Tensor, hops: Tensor, chebyshev: bool) -> tuple[Tensor, Tensor]:  # noqa: D102
-        return recurrence.series(self.halo, x[:, None], hops[:, None], chebyshev)[:, 0], x
+    def series(self, x: Tensor, hops: Tensor, chebyshev: bool, turned: bool) -> tuple[Tensor, Tensor]:  # noqa: D102
+        return recurrence.series(self._of(turned), x[:, None], hops[:, None], chebyshev)[:, 0], x
 
     def sweep(self, g: Tensor, seen: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:  # noqa: D102
         dx, dhops = recurrence.sweep(self.turned, g[:, None], seen[:, None], hops[:, None], chebyshev, want_dx)
