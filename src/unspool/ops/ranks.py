@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import math
+import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -33,7 +33,9 @@ class Ranks:
     """
 
     def __init__(self, group: Any) -> None:
-        self._group = group
+        # Trap: a group that is alive when Python ends may abort the process ("terminate called without an active exception"), as its threads
+        # want the interpreter then; so nothing of ours keeps one alive when destroy_process_group is called.
+        self._held: Callable[[], Any] = weakref.ref(group)
         self.rank, self.size = distributed.get_rank(group), distributed.get_world_size(group)
         self.sent = 0
 
@@ -46,6 +48,14 @@ class Ranks:
                 "torch.distributed.init_process_group('gloo') first"
             )
         return _everybody(distributed.group.WORLD)
+
+    @property
+    def _group(self) -> Any:
+        if (group := self._held()) is None:
+            raise RankLost(
+                "the processes have parted (destroy_process_group); call init_process_group again, and spread the graph anew"
+            )
+        return group
 
     @property
     def device(self) -> torch.device:
@@ -120,6 +130,8 @@ class Ranks:
     def _listening(self) -> Generator[None]:
         try:
             yield
+        except RankLost:
+            raise
         except RuntimeError as problem:  # of torch, in as many words as there are back ends
             raise RankLost(
                 f"another of the {self.size} processes ended, or said nothing for {PATIENCE} s, so process {self.rank} ends too; look at what "
@@ -127,7 +139,12 @@ class Ranks:
             ) from problem
 
 
-@functools.lru_cache(maxsize=1)
+#: The processes that were found last, and the start that they belong to.
+_known: list[tuple[Callable[[], Any], Ranks]] = []
+
+
 def _everybody(world: Any) -> Ranks:
     """Once for each start: a group of its own, as it has a patience of its own."""
-    return Ranks(distributed.new_group(timeout=timedelta(seconds=PATIENCE)))
+    if not _known or _known[0][0]() is not world:
+        _known[:] = [(weakref.ref(world), Ranks(distributed.new_group(timeout=timedelta(seconds=PATIENCE))))]
+    return _known[0][1]
