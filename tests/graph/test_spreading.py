@@ -9,6 +9,7 @@ import torch
 
 import unspool as us
 from graph.ranks import on_ranks, said
+from unspool.graph import graph as source
 from unspool.ops import propagate
 from unspool.ops.per_hop import gather
 from unspool.ops.powers import powers
@@ -79,7 +80,28 @@ def computed(case, spread=None):
 
 def work(rank):
     every = {(case.key, spread): computed(case, spread) for case in cases() for spread in SPREADS}
-    return {"values": every, "refusals": refusals(rank), "sent": {name: sent(name) for name in SPREADS}}
+    return {
+        "values": every,
+        "refusals": refusals(rank),
+        "unmade": unmade(rank),
+        "sent": {name: sent(name) for name in SPREADS},
+    }
+
+
+def unmade(rank):
+    """Own rows of graphs whose A was never made: the same bits, and it is not made for them."""
+    known, source.SMALL = source.SMALL, 0
+    try:
+        large = graphs()
+    finally:
+        source.SMALL = known
+    found = {}
+    for (name, graph), made in zip(large.items(), graphs().values(), strict=True):
+        ours, theirs = (us.graph.spread(one, SPREADS["own"]).operator for one in (graph, made))
+        pairs = [(ours.halo.entries, theirs.halo.entries), (ours.turned.entries, theirs.turned.entries)]
+        same = all(torch.equal(a, b) for one, other in pairs for a, b in zip(one, other, strict=True))
+        found[name] = same and ours.symmetric == theirs.symmetric and (graph._entries is None or name == "no loops")
+    return found
 
 
 def refusals(rank):
@@ -158,6 +180,11 @@ def test_bytes_are_those_of_the_formulas(two):
     # Rows: a ring in two arcs has four neighbours across; every second node has all of them: 12, for 5 hops there and back.
     assert sum(told["sent"]["rows"] for told in two) == 4 * 8 * 4 * 5 * 2
     assert sum(told["sent"]["own"] for told in two) == 12 * 8 * 4 * 5 * 2
+
+
+def test_rows_of_a_graph_are_made_without_the_whole(two):
+    for told in two:
+        assert all(told["unmade"].values()), told["unmade"]
 
 
 def test_what_sees_edges_or_does_not_fit_is_refused(two):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from unspool.errors import IncompatibleError, InputError
 from unspool.graph.adjacency import Adjacency
 from unspool.graph.compress import Rows as EntryRows
 from unspool.graph.graph import Graph
+from unspool.graph.normalise import Normalisation, factor_of
 from unspool.graph.part import entries_of
 from unspool.graph.partition import contiguous
 from unspool.graph.words import described
@@ -193,15 +194,17 @@ def spread(graph: Graph, layout: Layout) -> SpreadGraph:
         cut = shares(graph.nodes, ranks.size)
         owners, order = tuple(some.stop - some.start for some in cut), torch.arange(graph.nodes)
         made: Callable[[Operator], Operator] = lambda a: ColumnOperator(a, ranks, owners)  # noqa: E731
+        operator = made(graph.operator)
     else:
         owners, order = tuple(torch.bincount(parts, minlength=ranks.size).tolist()), torch.argsort(parts, stable=True)
-        made = lambda a: _cut(a, ranks, owners, order)  # noqa: E731
+        made = lambda a: _cut(_parts_of_operator(a), ranks, owners, order)  # noqa: E731
+        unmade = _unmade_entries(graph, False), None if graph.symmetric else _unmade_entries(graph, True)
+        known = graph._entries  # pyright: ignore[reportPrivateUsage]
+        operator = _cut(unmade, ranks, owners, order) if known is None else made(known)
     first = sum(owners[: ranks.rank])
     rows = order[first : first + owners[ranks.rank]]
-    operator, smoother = made(graph.operator), None
-    if graph.smoother is not None and graph.smoother is not graph.operator:
-        smoother = made(graph.smoother)
     plain = graph._plain  # pyright: ignore[reportPrivateUsage]
+    smoother = None if plain is None or graph.smoother is None else made(graph.smoother)
     fields = {name: getattr(graph, name) for name in Graph.__dataclass_fields__}
     fields |= {
         "adjacency": _Elsewhere(graph, rows.numel()), "degree": graph.degree[rows], "_plain": None if plain is None else plain[rows],
@@ -236,23 +239,56 @@ def _marks(graph: Graph, layout: Layout) -> Iterator[Any]:
             yield values.detach().cpu().contiguous().view(torch.uint8).numpy().data
 
 
-def _cut(whole: Operator, ranks: Ranks, owners: tuple[int, ...], order: Tensor) -> RowOperator:
-    """Own rows of a matrix and of its transpose."""
-    halo = _halo(whole.forward, ranks, owners, order)
-    turned = halo if whole.symmetric else _halo(whole.transpose, ranks, owners, order)
+class _Entries(NamedTuple):
+    """The places of a matrix's entries, and what they are at (rows, columns, places)."""
+
+    crow: Tensor
+    col: Tensor
+    value: Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _entries_of(csr: Csr) -> _Entries:
+    return _Entries(csr.crow, csr.col, lambda row, col, place: csr.val[place])
+
+
+def _unmade_entries(graph: Graph, turned: bool) -> _Entries:
+    """Those of A, or of its transpose, where A was not made yet: a process makes those of its own rows, with the bits of ``graph.operator``."""
+    w, how = graph.adjacency.transpose if turned else graph.adjacency.forward, graph.normalisation
+    factor = factor_of(graph.degree, how).to(graph.device)
+
+    def value(row: Tensor, col: Tensor, place: Tensor) -> Tensor:
+        weight = torch.ones_like(row, dtype=torch.float64) if w.beside is None else w.beside[place].double()
+        if how is Normalisation.NONE:
+            return weight.to(graph.dtype)
+        one_sided = how is Normalisation.RANDOM_WALK
+        both = factor[col if turned else row] if one_sided else factor[row] * factor[col]
+        return (weight * both).to(graph.dtype)
+
+    return _Entries(w.crow, w.col, value)
+
+
+def _cut(whole: tuple[_Entries, _Entries | None], ranks: Ranks, owners: tuple[int, ...], order: Tensor) -> RowOperator:
+    """Own rows of a matrix and of its transpose, where that is another."""
+    halo = _halo(whole[0], ranks, owners, order)
+    turned = halo if whole[1] is None else _halo(whole[1], ranks, owners, order)
     return RowOperator(halo, turned, ranks, owners)
 
 
-def _halo(csr: Csr, ranks: Ranks, owners: tuple[int, ...], order: Tensor) -> Halo:
+def _parts_of_operator(a: Operator) -> tuple[_Entries, _Entries | None]:
+    return _entries_of(a.forward), None if a.symmetric else _entries_of(a.transpose)
+
+
+def _halo(whole: _Entries, ranks: Ranks, owners: tuple[int, ...], order: Tensor) -> Halo:
     """Own rows with own columns first; what others want of them follows from the same cut of their rows."""
-    where, nodes = csr.col.device, order.numel()
+    where, nodes = whole.col.device, order.numel()
     starts = torch.tensor([0, *owners]).cumsum(0)
     place = torch.empty(nodes, dtype=torch.int64)
     place[order] = torch.arange(nodes)  # in order of the processes
     mine = slice(int(starts[ranks.rank]), int(starts[ranks.rank + 1]))
     rows = order[mine].to(where)
-    owner, entry = entries_of(csr.crow, rows)
-    seen = place.to(where)[csr.col[entry].long()]
+    owner, entry = entries_of(whole.crow, rows)
+    col = whole.col[entry].long()
+    value, seen = whole.value(rows[owner], col, entry), place.to(where)[col]
     foreign = (seen < mine.start) | (seen >= mine.stop)
     halo = seen[foreign].unique()
     column = torch.where(foreign, rows.numel() + torch.searchsorted(halo, seen), seen - mine.start)
@@ -262,7 +298,7 @@ def _halo(csr: Csr, ranks: Ranks, owners: tuple[int, ...], order: Tensor) -> Hal
     crow = torch.zeros(rows.numel() + 1, dtype=torch.int64, device=where)
     crow[1:] = torch.bincount(owner, minlength=rows.numel()).cumsum(0)
     index = torch.int32 if entry.numel() < 2**31 else torch.int64
-    entries = compressed(crow.to(index), column[sort].to(torch.int32), csr.val[entry[sort]].contiguous())
+    entries = compressed(crow.to(index), column[sort].to(torch.int32), value[sort])
     taken = [int(((halo >= starts[r]) & (halo < starts[r + 1])).sum()) for r in range(ranks.size)]
     given, wanted = _wishes(ranks, halo.to(ranks.device), taken)
     return Halo(entries, ranks, wanted.to(where) - mine.start, tuple(given), tuple(taken))
