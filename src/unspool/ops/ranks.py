@@ -65,8 +65,6 @@ class Ranks:
 
     def exchange(self, x: Tensor, give: Sequence[int], take: Sequence[int]) -> Tensor:
         """Entries of a flat tensor, so many to each process in order; what they gave to this one, in order of the processes."""
-        if self.size == 1:
-            return x
         got = x.new_empty(sum(take))
         with self._listening():
             distributed.all_to_all_single(got, x.contiguous(), list(take), list(give), group=self._group)
@@ -81,10 +79,9 @@ class Ranks:
 
     def add(self, x: Tensor) -> Tensor:
         """The sum of a tensor over all processes, in place, with the same bits everywhere."""
-        if self.size > 1:
-            with self._listening():
-                distributed.all_reduce(x, group=self._group)
-            self.sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
+        with self._listening():
+            distributed.all_reduce(x, group=self._group)
+        self.sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
         return x
 
     def any(self, asked: bool) -> bool:

@@ -53,7 +53,7 @@ class SpreadTraining:
     def sum_gradients(self, model: nn.Module) -> None:
         """Parts of gradients become gradients, in one sum."""
         held = [p.grad for p in model.parameters() if p.grad is not None]
-        if not held or self.ranks.size == 1:
+        if not held:
             return
         total = self.ranks.add(torch.cat([grad.reshape(-1) for grad in held]))
         for grad, part in zip(held, total.split([grad.numel() for grad in held]), strict=True):
