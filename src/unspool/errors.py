@@ -122,7 +122,7 @@ class DataError(Worded):
 
 
 class RankLost(RuntimeError):
-    """Another process of a job that works on one graph ended, or said nothing for a minute; nothing is wrong here."""
+    """Another process of a job that works on one graph ended, or said nothing for long; nothing is wrong here."""
 
 
 def _looks(value: Any) -> str:

@@ -52,7 +52,6 @@ class Spread:
 
     def next_seed(self, seed: int | None = None) -> int | None:
         """The seed that all train now, which the leading process names; None when there is none left."""
-        self.ranks.wait()  # the others are ready long before what was trained last is kept
         return self.ranks.from_first(lambda: seed)
 
     def __str__(self) -> str:

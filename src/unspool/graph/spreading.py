@@ -187,6 +187,11 @@ def spread(graph: Graph, layout: Layout) -> SpreadGraph:
     if isinstance(graph, SpreadGraph):
         raise InputError("graph", graph, "a graph that is not spread yet")
     ranks = Ranks.here()
+    if graph.device.type != ranks.device.type:
+        raise IncompatibleError(
+            f"the graph is on {graph.device}, and the processes speak of tensors on {ranks.device.type}; call graph.to({ranks.device.type!r}), or "
+            "init_process_group with nccl for GPUs and gloo for the CPU"
+        )
     # Trap: before anything is made together, as processes that say different things would wait for each other.
     ranks.check_same("a graph or a layout", _marks(graph, layout))
     parts = None if isinstance(layout, Columns) else _parts_of(graph, layout, ranks)

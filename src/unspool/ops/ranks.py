@@ -18,7 +18,7 @@ from unspool.errors import IncompatibleError, RankLost
 T = TypeVar("T")
 
 #: Seconds after which a process that says nothing counts as gone.
-PATIENCE = 60
+PATIENCE = 45
 
 
 class Ranks:
@@ -89,7 +89,7 @@ class Ranks:
         return bool(self.add(torch.tensor(float(asked), device=self.device)) > 0)
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """What process 0 makes, for all of them; if it cannot, all raise what it raised."""
+        """What process 0 makes, for all of them, who wait as long as it takes; if it cannot, all raise what it raised."""
         if self.size == 1:
             return make()
         said: list[Any] = [None, None]
@@ -99,7 +99,7 @@ class Ranks:
             except Exception as problem:
                 said[1] = problem
         with self._listening():
-            distributed.broadcast_object_list(said, group=self._group, group_src=0)
+            distributed.broadcast_object_list(said, src=0)  # the patience is that of the start
         if said[1] is not None:
             raise said[1]
         return said[0]
@@ -117,11 +117,6 @@ class Ranks:
             raise IncompatibleError(
                 f"process {other} has {what} other than process 0; start all with the same command, code and data"
             )
-
-    def wait(self) -> None:
-        """Until all are here, however long the others take; who ended is noticed at once."""
-        with self._listening():
-            distributed.barrier()
 
     @contextlib.contextmanager
     def _listening(self) -> Generator[None]:
