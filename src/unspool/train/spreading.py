@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -67,15 +68,22 @@ class SpreadTraining:
     def begun(self, make: Callable[[], T], model: nn.Module, optimiser: Any) -> T:
         """A run as process 0 begins or continues it, with its weights and its optimiser."""
 
-        def state() -> Any:
-            made = make()
-            return made, model.state_dict(), optimiser.state_dict(), torch.get_rng_state()
+        held: list[T] = []
 
-        made, weights, steps, chance = self.ranks.from_first(state)
-        if self.ranks.rank != 0:
-            model.load_state_dict(weights)
-            optimiser.load_state_dict(steps)
-            torch.set_rng_state(chance)
+        def state() -> bytes:
+            held.append(make())
+            buffer = io.BytesIO()
+            torch.save((held[0], model.state_dict(), optimiser.state_dict(), torch.get_rng_state()), buffer)
+            return buffer.getvalue()
+
+        sent = self.ranks.from_first(state)
+        if held:
+            return held[0]
+        # Trap: tensors would come to the GPU of process 0.
+        made, weights, steps, chance = torch.load(io.BytesIO(sent), map_location="cpu", weights_only=False)
+        model.load_state_dict(weights)
+        optimiser.load_state_dict(steps)
+        torch.set_rng_state(chance)
         return made
 
 
