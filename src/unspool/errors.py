@@ -121,6 +121,10 @@ class DataError(Worded):
         return _worded(f"{place}{self.problem}" + ("" if self.hint is None else f"; {self.hint}"), called)
 
 
+class RankLost(RuntimeError):
+    """Another process of a job that works on one graph ended, or said nothing for long; nothing is wrong here."""
+
+
 def _looks(value: Any) -> str:
     """A value as Python writes it; some cannot be written, such as whole numbers of more than 4300 digits."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +24,15 @@ class Interrupt:
 _for_good: list[Interrupt] = []
 
 
-def note_for_good() -> None:
-    """From now on being told to end is noted and never raises: for processes that someone else ends if they take too long.
+def note_for_good(signals: Sequence[signal.Signals] = (signal.SIGTERM,)) -> None:
+    """From now on being told to end (by these signals) is noted and never raises: for processes that someone else ends if they take too long.
 
     A cluster tells all processes of a job, and so does the process that started this one; two must not do more than one.
     """
     found = Interrupt()
     _for_good[:] = [found]
-    signal.signal(signal.SIGTERM, lambda number, frame: setattr(found, "asked", True))
+    for number in signals:
+        signal.signal(number, lambda number, frame: setattr(found, "asked", True))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from unspool.cli.commands.options import CONFIG
-from unspool.errors import UNSHOWN, InputError, Worded
+from unspool.errors import UNSHOWN, InputError, RankLost, Worded
 from unspool.importing import broken_package, own_line, told
 
 _MEMORY = re.compile("can't allocate memory|out of memory|not enough memory")
@@ -72,6 +72,8 @@ def sentence(problem: BaseException) -> str | None:
     """
     if isinstance(problem, Worded):
         return _one_line(in_options(problem) if isinstance(problem, InputError) else problem.worded(option))
+    if isinstance(problem, RankLost):
+        return str(problem)
     if isinstance(problem, MemoryError) or (isinstance(problem, RuntimeError) and _MEMORY.search(str(problem))):
         return (
             "there is not enough memory for this; use less (--setting hidden=..., depth=...), or take a smaller graph"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import sentence
 from unspool.cli.paths import check_folder, no_empty_folder
 from unspool.cli.progress import Screen
+from unspool.cli.spread import Spread, started
 from unspool.cli.terminal import Terminal
 from unspool.cli.train_options import USUAL, TrainOptions, check_trial, loader_of, name_for_presets
 from unspool.cli.train_summary import tell_summary
@@ -28,7 +29,7 @@ from unspool.parallel import Event, run_workers, worker_count
 from unspool.report import machine
 from unspool.reproduce import presets
 from unspool.theory.printed_tables import printed_accuracy
-from unspool.train import Ending, Epoch, LowerLevel, Monitor, TensorBoard, TrainConfig, Trial, TrialLoader
+from unspool.train import Ending, Epoch, LowerLevel, Monitor, TensorBoard, TrainConfig, Trial, TrialLoader, train_trial
 from unspool.train.baselines import FILE as BASELINES
 from unspool.train.baselines import baselines_key, measure_baselines, read_baselines, write_baselines
 from unspool.train.callbacks import check_tensorboard
@@ -57,6 +58,7 @@ class RunOptions:
     threads: int | None = None
     tensorboard: Path | None = None
     no_baselines: bool = False
+    spread: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,22 +69,24 @@ class Job:
     loader: TrialLoader
     data: DataOptions
     options: RunOptions
+    spread: Spread | None = None
 
     @staticmethod
-    def prepare(how: TrainOptions, data: DataOptions, options: RunOptions) -> Job:
+    def prepare(how: TrainOptions, data: DataOptions, options: RunOptions, spread: Spread | None = None) -> Job:
         """Settle everything, and refuse what cannot be, before any work."""
         if options.tensorboard is not None:
             check_tensorboard()
         trial = how.trial(data)
         loader = loader_of(data, how.loss, options.device)
         check_trial(trial, loader)
-        return Job(trial, loader, data, options)
+        return Job(trial, loader, data, options, spread)
 
     @cached_property
     def folder(self) -> RunFolder:
         """Where the seeds go."""
         options = self.options
         facts = {"device": options.device, "hardware": machine(options.device), "command": options.command}
+        facts |= {} if self.spread is None else {"spread": str(self.spread)}
         return RunFolder(options.out, self.trial, self.loader, facts)
 
     def printed(self) -> tuple[float, float] | None:
@@ -108,9 +112,12 @@ class Job:
         options = self.options
         board = options.tensorboard
         callbacks = () if board is None else (TensorBoard(board / f"seed{seed}"),)
+        if self.spread is not None:
+            self.spread.next_seed(seed)
         run = self.folder.train(
-            seed, resume=options.resume, snapshot_every=options.snapshot_every, watch=watch, callbacks=callbacks
-        )
+            seed, resume=options.resume, snapshot_every=options.snapshot_every, watch=watch, callbacks=callbacks,
+            spread=None if self.spread is None else self.spread.layout,
+        )  # fmt: skip
         ended: Event = {
             "event": "seed", **asdict(run.best), "seed": seed, "epochs": len(run.history), "ending": run.ending.name.lower(),
             "seconds": run.seconds, "folder": str(self.folder.place(seed)), "line": str(run),
@@ -147,21 +154,49 @@ def run(how: TrainOptions, data: DataOptions, options: RunOptions) -> None:
     """Train the model for every seed, print and keep the results."""
     console = Terminal(quiet=options.as_json or options.quiet, soft_wrap=True)
     check_device(options.device)
+    if options.spread is None:
+        _run_into(how, data, options, console)
+        return
+    with started(options.spread, options.device, options.jobs) as (spread, device):
+        options = replace(options, device=device, jobs=1)
+        if spread.leads:
+            _run_into(how, data, options, console, spread)
+        else:
+            _follow(Job.prepare(how, data, options, spread))
+
+
+def _follow(job: Job) -> None:
+    """What the processes do that do not lead: train what they are told, and write nothing."""
+    spread, ending = job.spread, None
+    assert spread is not None
+    while (seed := spread.next_seed()) is not None:
+        with use_threads(job.options.threads):
+            _, run = train_trial(job.trial.with_seed(seed), job.loader, spread=spread.layout)
+        ending = run.ending
+    if ending is Ending.INTERRUPTED:
+        raise click.exceptions.Exit(130)
+
+
+def _run_into(
+    how: TrainOptions, data: DataOptions, options: RunOptions, console: Console, spread: Spread | None = None
+) -> None:  # fmt: skip
     with no_empty_folder(options.out):
         check_folder(options.out)
-        _run_alone(how, data, options, console)
+        _run_alone(how, data, options, console, spread)
 
 
-def _run_alone(how: TrainOptions, data: DataOptions, options: RunOptions, console: Console) -> None:
+def _run_alone(
+    how: TrainOptions, data: DataOptions, options: RunOptions, console: Console, spread: Spread | None
+) -> None:  # fmt: skip
     with alone_in(options.out) as locked:
         if not locked:
             console.print(f"note: {options.out} lies on a file system without locks; let no other run write into it")
-        _run(how, data, options, console)
+        _run(Job.prepare(how, data, options, spread), (how, data, options), console)
 
 
-def _run(how: TrainOptions, data: DataOptions, options: RunOptions, console: Console) -> None:
-    job = Job.prepare(how, data, options)
-    console.print("\n".join([*_lines(job), f"on {options.device}{_threads(job)}"]))
+def _run(job: Job, typed: tuple[TrainOptions, DataOptions, RunOptions], console: Console) -> None:
+    options = job.options
+    console.print("\n".join([*_lines(job), f"on {options.device}{_threads(job)}", *_processes(job)]))
     began, scores = time.monotonic(), dict[int, float]()
     wanted = list(range(options.first_seed, options.first_seed + options.seeds))
     for seed in wanted if options.resume else ():
@@ -170,9 +205,11 @@ def _run(how: TrainOptions, data: DataOptions, options: RunOptions, console: Con
             console.print(f"seed {seed}: finished before, test {score:.4f}")
     left, endings = [seed for seed in wanted if seed not in scores], list[str]()
     with Screen(console, options.as_json) as screen:
-        for event in _events(job, (how, data, options), left, screen.show):
+        for event in _events(job, typed, left, screen.show):
             scores[event["seed"]] = event["test_score"]
             endings.append(event["ending"])
+    if job.spread is not None:
+        job.spread.next_seed(None)
     interrupted = _is_interrupted(endings) or len(scores) < len(wanted)
     if not interrupted:
         interrupted = not _baselines(job, wanted, console)
@@ -257,6 +294,10 @@ def _threads(job: Job) -> str:
     with use_threads(job.options.threads):
         count = threads_for(job.loader.data.nodes)
     return f", {count} thread{'s'[: count > 1]} for each seed"
+
+
+def _processes(job: Job) -> list[str]:
+    return [] if job.spread is None else [f"one graph, spread by {job.spread}"]
 
 
 def _lines(job: Job) -> list[str]:

@@ -6,22 +6,29 @@ from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
 from unspool.graph.normalise import Normalisation
 from unspool.graph.part import neighbourhood, part_of, without
+from unspool.graph.partition import contiguous, metis
 from unspool.graph.permute import permuted
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
+from unspool.graph.spreading import Columns, Rows, SpreadGraph, spread
 from unspool.graph.validation import check_input, check_output
 
 __all__ = [
+    "Columns",
     "Density",
     "EdgeDirectionWarning",
     "Graph",
     "Normalisation",
+    "Rows",
+    "SpreadGraph",
     "check_input",
     "check_output",
     "complete",
+    "contiguous",
     "edge_list",
     "frequencies",
     "frequencies_and_modes",
     "grid",
+    "metis",
     "neighbourhood",
     "part_of",
     "path",
@@ -30,6 +37,7 @@ __all__ = [
     "sensor",
     "smoother_of",
     "spectral_density",
+    "spread",
     "star",
     "without",
 ]

@@ -394,5 +394,5 @@ def _made(w: Adjacency, degree: Tensor, notes: tuple[str, ...], how: Normalisati
 
 
 def _replaced(graph: Graph, **changes: Any) -> Graph:
-    fields = {name: getattr(graph, name) for name in Graph.__dataclass_fields__}
-    return Graph(**(fields | changes))
+    fields = {name: getattr(graph, name) for name in type(graph).__dataclass_fields__}
+    return type(graph)(**(fields | changes))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unspool.ops.autograd import known_signature
 from unspool.ops.kernels import noise_cpu
+from unspool.ops.own_rows import own_rows
 
 # A well-mixing 32-bit finaliser (the constants are those of "lowbias32", found by C. Wellons' hash prospector, 2018).
 _GOLDEN = noise_cpu.GOLDEN
@@ -248,6 +249,9 @@ def dropout(x: Tensor, rate: float | Tensor, key: Tensor, count: int | Tensor = 
         >>> torch.equal(a, b), round(float(a.mean()), 1)
         (True, 1.0)
     """
+    # Trap: torch.compile cannot trace a context variable.
+    if not torch.compiler.is_compiling() and (rows := own_rows()) is not None:
+        return dropout_rows(x, rows, rate, key, count)
     rate, count = check_rate(rate, key), torch.as_tensor(count, dtype=torch.int64, device=key.device)
     flat = x.reshape(1, -1, x.shape[-1])
     function = _compiled if torch.compiler.is_compiling() else _Dropout.apply
@@ -268,6 +272,10 @@ def dropout_rows(x: Tensor, rows: Tensor, rate: float | Tensor, key: Tensor, cou
         >>> torch.equal(dropout_rows(x[rows], rows, 0.5, key(0, 1, 2)), dropout(x, 0.5, key(0, 1, 2))[rows])
         True
     """
+    if x.ndim != 2 or x.shape[0] != rows.numel():
+        raise ValueError(
+            f"a signal of shape {tuple(x.shape)} for {rows.numel()} rows: expected ({rows.numel()}, columns)"
+        )
     rate = check_rate(rate, key)
     kept = _survivors(rows.to(torch.int32), x.shape[-1], rate, key, count)
     share = rate.to(torch.float64)

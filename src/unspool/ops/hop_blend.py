@@ -13,6 +13,7 @@ from unspool.ops.blocks import fold_shared, fold_signal, unfold_signal
 from unspool.ops.operator import Csr, HasOperator
 from unspool.ops.pull import as_like
 from unspool.ops.spmm import check_signal, refuse_stacked_graph, spmm
+from unspool.ops.spread_operator import SpreadOperator
 
 Number = float | Tensor
 
@@ -151,6 +152,7 @@ def hop_blend(
     plain = h.ndim >= 2 and 0 < h.shape[-1] <= _WIDEST and h.numel() > 0 and operator.shape[0] == operator.shape[1]
     plain = plain and (_none(give) or (x is not None and x.shape == h.shape))
     plain = plain and all(not isinstance(n, Tensor) or n.ndim == 0 for n in numbers)
+    plain = plain and not isinstance(operator, SpreadOperator)
     if not (plain and kernels.one_pass(h, *(() if x is None else (x,)), operator.forward.val)):
         return _formula(graph, h, x, keep, hop, give)
     check_signal(operator, h)

@@ -15,6 +15,7 @@ from unspool.ops.hop_blend import Number, hop_blend
 from unspool.ops.kernels import WIDEST
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.spmm import refuse_stacked_graph, spmm
+from unspool.ops.spread_operator import SpreadOperator
 from unspool.ops.stacked_product import contiguous, drop_parts, stacked_product
 from unspool.ops.stacked_product import formula as product_formula
 
@@ -64,6 +65,7 @@ def fits(operator: Operator, h: Tensor, base: Tensor, weight: Tensor) -> bool:
     plain = h.ndim == 2 and h.shape == base.shape and weight.ndim == 2 and operator.shape[0] == operator.shape[1]
     return (
         plain
+        and not isinstance(operator, SpreadOperator)
         and kernels.fused(h, base, weight, operator.forward.val)
         and max(weight.shape) <= WIDEST
         and not torch.is_autocast_enabled(h.device.type)

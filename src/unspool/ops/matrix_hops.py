@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from unspool.ops.kernels import step_for
+from unspool.ops.kernels import HasStep, step_for
 from unspool.ops.operator import Csr
 from unspool.ops.padded_matmul import round_width
 
@@ -34,13 +34,14 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool, limit: int) -> Te
         bases = x.new_empty(x.shape[0], some.stop - some.start, hops.shape[0], _rounded(out))
         for i, block in enumerate(range(some.start, some.stop)):
             torch.mm(x[:, block], mixing[block], out=bases[:, i].view(x.shape[0], -1))
-        result[:, some] = _clenshaw(csr, bases, chebyshev)[..., :out]
+        result[:, some] = clenshaw(csr, bases, chebyshev)[..., :out]
     return result
 
 
-def _clenshaw(csr: Csr, bases: Tensor, chebyshev: bool) -> Tensor:
-    step = step_for(bases)
-    y, lagged, spare = bases[:, :, -1].contiguous(), None, None
+def clenshaw(csr: Csr | HasStep, bases: Tensor, chebyshev: bool) -> Tensor:
+    """Σₖ pₖ(M) Yₖ for Y of shape (nodes, blocks, hops, width)."""
+    step = step_for(bases, csr)
+    y, lagged, spare = bases[:, :, -1].clone(memory_format=torch.contiguous_format), None, None
     for k in reversed(range(bases.shape[2] - 1)):
         now = torch.empty_like(y) if spare is None else spare
         now.copy_(bases[:, :, k])
@@ -60,7 +61,7 @@ def sweep(
     dx = x.new_empty(x.shape if want_dx else 0)
     dhops = torch.empty_like(hops, memory_format=torch.contiguous_format)
     for some in _parts(x, hops, limit):
-        walked = _walk(csr_t, functional.pad(g[:, some], (0, _rounded(out) - out)), hops.shape[0], chebyshev)
+        walked = walk(csr_t, functional.pad(g[:, some], (0, _rounded(out) - out)), hops.shape[0], chebyshev)
         for i, block in enumerate(range(some.start, some.stop)):
             each = walked[:, i].view(nodes, -1)
             if want_dx:
@@ -70,14 +71,15 @@ def sweep(
     return dx, dhops
 
 
-def _walk(csr_t: Csr, start: Tensor, hops: int, chebyshev: bool) -> Tensor:
+def walk(csr_t: Csr | HasStep, start: Tensor, hops: int, chebyshev: bool) -> Tensor:
     """Uₖ = pₖ(Mᵀ) G for all k, shape (nodes, blocks, hops, width)."""
-    step = step_for(start)
+    step = step_for(start, csr_t)
     u, lagged, spare = start.contiguous(), None, None
+    first = u
     walked = u.new_empty(u.shape[0], u.shape[1], hops, u.shape[2])
     walked[:, :, 0] = u
     for k in range(1, hops):
-        now = torch.empty_like(u) if spare is None else spare
+        now = torch.empty_like(u) if spare is None or spare is first else spare  # the first may be the caller's
         scale = 2.0 if chebyshev and k > 1 else 1.0
         step(csr_t, _flat(u), _flat(now), scale, None, None, None if lagged is None else _flat(lagged))
         u, lagged, spare = (now, u, lagged) if chebyshev else (now, None, u)

@@ -97,6 +97,10 @@ class Operator:
 
         return spmm(self, x)
 
+    def expected_rows(self) -> str:
+        """What a signal that does not fit is told."""
+        return f"the graph has {self.shape[1]} nodes: expected (..., nodes, features)"
+
     def rows(self) -> Tensor:
         """The row of each stored entry, in order."""
         return row_of_entry(self.forward.crow)

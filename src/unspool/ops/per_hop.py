@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from unspool.ops.operator import HasOperator
 from unspool.ops.polynomial import Basis
 from unspool.ops.spmm import spmm
+from unspool.ops.spread_operator import SpreadOperator, spread_gather
 
 
 def gather(graph: HasOperator, pages: Sequence[Tensor], basis: Basis = Basis.POWERS) -> Tensor:
@@ -28,7 +30,9 @@ def gather(graph: HasOperator, pages: Sequence[Tensor], basis: Basis = Basis.POW
         >>> gather(us.graph.ring(4), [here, there]).flatten()
         tensor([9., 1., 1., 1.])
     """
-    chebyshev = basis is Basis.CHEBYSHEV
+    chebyshev, operator = basis is Basis.CHEBYSHEV, graph.operator
+    if isinstance(operator, SpreadOperator) and pages[0].ndim == 2:
+        return spread_gather(operator, torch.stack(list(pages), 1), chebyshev)
     y, lagged = pages[-1], None
     for k in reversed(range(len(pages) - 1)):
         moved = spmm(graph, y)

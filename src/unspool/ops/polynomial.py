@@ -24,6 +24,7 @@ from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_signal, unfold_signal
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.spmm import check_signal, refuse_stacked_graph
+from unspool.ops.spread_operator import SpreadOperator, spread_series
 
 
 class Basis(Enum):
@@ -351,6 +352,8 @@ def propagate(graph: HasOperator, x: Tensor, hops: Tensor, basis: Any = Basis.PO
         raise TypeError(f"basis={basis!r}: expected Basis.POWERS or Basis.CHEBYSHEV")
     check_signal(operator, x)
     _check_hops(operator, x, hops)
+    if isinstance(operator, SpreadOperator):
+        return spread_series(operator, x, hops, basis is Basis.CHEBYSHEV)
     wide = x.movedim(-2, 0) if x.ndim > 2 else x
     count = math.prod(wide.shape[1:-1])
     blocks = wide.reshape(wide.shape[0], count, wide.shape[-1])

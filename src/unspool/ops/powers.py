@@ -12,6 +12,7 @@ from unspool.ops.autograd import known_signature
 from unspool.ops.kernels import step_for
 from unspool.ops.operator import Csr, HasOperator
 from unspool.ops.spmm import check_signal, refuse_stacked_graph, spmm
+from unspool.ops.spread_operator import SpreadOperator, spread_powers
 
 # Pages have shape (pages, nodes, blocks, channels): trials lie side by side, as everywhere. The two functions are each other's
 # gradient, so derivatives of any order cost as many sparse products as there are hops.
@@ -162,8 +163,10 @@ def powers(graph: HasOperator, x: Tensor, depth: int) -> Tensor:
     """
     operator = graph.operator
     check_signal(operator, x)
+    if isinstance(operator, SpreadOperator) and x.ndim == 2:
+        return spread_powers(operator, x, depth)
     half = x.dtype in (torch.bfloat16, torch.float16) and not x.is_cuda
-    if torch.compiler.is_compiling() or half or x.ndim < 2:
+    if torch.compiler.is_compiling() or half or x.ndim < 2 or isinstance(operator, SpreadOperator):
         pages = [x]
         for _ in range(depth):
             pages.append(spmm(operator, pages[-1]))

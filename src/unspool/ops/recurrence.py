@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from unspool.ops import column_pieces, matrix_hops
 from unspool.ops.column_pieces import blocks, cut, cut_hop, cut_signal
-from unspool.ops.kernels import Step, fused, step_for
+from unspool.ops.kernels import HasStep, Step, fused, step_for
 from unspool.ops.operator import Csr
 from unspool.ops.padded_matmul import round_width
 
@@ -53,22 +53,21 @@ def product(csr: Csr, x: Tensor, out: Tensor | None = None) -> Tensor:
 
 
 @_without_autocast
-def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
+def series(csr: Csr | HasStep, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     """Σₖ pₖ(M) X cₖ by Horner's rule (powers) or Clenshaw's (Chebyshev): as many products as the degree."""
     given, x, hops = x.dtype, _widen(x), hops.contiguous()
-    narrow = _narrow(x, hops)
+    narrow = _narrow(x, hops) if isinstance(csr, Csr) else None
     if narrow is not None and hops.ndim == 4:
         return narrow.series(csr, x, hops, chebyshev)
-    step: Step = step_for(x) if narrow is None else narrow.step
-    if _side_by_side(x, hops):
+    step: Step = step_for(x, csr) if narrow is None else narrow.step
+    if isinstance(csr, Csr) and _side_by_side(x, hops):
         return matrix_hops.series(csr, x, hops, chebyshev, column_pieces.cache_bytes() // 16).to(given)
     if hops.ndim < 4:
         x, hops, shape = _as_columns(x, hops)
     else:
         shape = torch.Size([x.shape[0], x.shape[1], hops.shape[3]])
-    pieces = column_pieces.cache_pieces(
-        x, shape[1] * shape[2], whole_blocks=hops.ndim == 4 and shape[1] > 1, block=shape[2]
-    )
+    matrices = hops.ndim == 4 and shape[1] > 1
+    pieces = _pieces(csr, x, shape[1] * shape[2], whole_blocks=matrices, block=shape[2])
     if len(pieces) == 1:
         return _series_piece(csr, x.contiguous(), hops, chebyshev, step).view(shape).to(given)
     out = x.new_empty(shape[0], shape[1] * shape[2])
@@ -78,7 +77,7 @@ def series(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool) -> Tensor:
     return out.view(shape).to(given)
 
 
-def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool, step: Step) -> Tensor:
+def _series_piece(csr: Csr | HasStep, x: Tensor, hops: Tensor, chebyshev: bool, step: Step) -> Tensor:
     diagonal = hops.ndim == 3
     columns = hops.shape[-1]
     hops, room = _rounded(x, hops)
@@ -94,23 +93,25 @@ def _series_piece(csr: Csr, x: Tensor, hops: Tensor, chebyshev: bool, step: Step
 
 
 @_without_autocast
-def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool) -> tuple[Tensor, Tensor]:
+def sweep(
+    csr_t: Csr | HasStep, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_dx: bool
+) -> tuple[Tensor, Tensor]:
     """The gradients of :func:`series` in one walk U₀ = G, Uₖ = pₖ(Mᵀ) G: dX = Σ Uₖ cₖᵀ and dcₖ = ⟨X, Uₖ⟩.
 
     Nothing is stored on the way, because ⟨pₖ(M) X, G⟩ = ⟨X, pₖ(Mᵀ) G⟩. With ``want_dx`` false the first is empty.
     """
     given, kind, shape = g.dtype, hops.shape, x.shape
     g, x, c = _widen(g), _widen(x), hops.contiguous()
-    if (narrow := _narrow(x, c)) is not None:
+    if isinstance(csr_t, Csr) and (narrow := _narrow(x, c)) is not None:
         return narrow.sweep(csr_t, g, x, c, chebyshev, want_dx)
-    if _side_by_side(x, hops):
+    if isinstance(csr_t, Csr) and _side_by_side(x, hops):
         dx, dhops = matrix_hops.sweep(csr_t, g, x, c, chebyshev, want_dx, column_pieces.cache_bytes() // 16)
         return dx.to(given), dhops
     wide = torch.promote_types(hops.dtype, x.dtype)
     columns = g.shape[1] * g.shape[2]
     if hops.ndim < 4:
         g, (x, c, _) = g.reshape(g.shape[0], 1, columns), _as_columns(x, c)
-    pieces = column_pieces.cache_pieces(g, columns, whole_blocks=c.ndim == 4 and g.shape[1] > 1, block=g.shape[2])
+    pieces = _pieces(csr_t, g, columns, whole_blocks=c.ndim == 4 and g.shape[1] > 1, block=g.shape[2])
     dx = torch.zeros_like(x, memory_format=torch.contiguous_format) if want_dx else None
     dhops = torch.zeros(c.shape, dtype=wide, device=x.device)
     for piece in pieces:
@@ -122,7 +123,7 @@ def sweep(csr_t: Csr, g: Tensor, x: Tensor, hops: Tensor, chebyshev: bool, want_
 
 
 def _sweep_piece(
-    csr_t: Csr,
+    csr_t: Csr | HasStep,
     g: Tensor,
     x: Tensor,
     hops: Tensor,
@@ -133,7 +134,7 @@ def _sweep_piece(
     dhops: Tensor,
 ) -> None:
     """Walk the powers for some columns of G, adding into ``dx`` and writing into ``dhops``."""
-    step = step_for(x)
+    step = step_for(x, csr_t)
     start = g.contiguous() if only else cut_signal(g, piece)
     xp, c = (x.contiguous(), hops) if only else cut(x, hops, piece)
     u, lagged, spare = start, None, None
@@ -158,6 +159,13 @@ def _sweep_piece(
             dx[:, :, piece] = part
         else:
             dx[:, blocks(piece, g.shape[2])] = part
+
+
+def _pieces(csr: Csr | HasStep, x: Tensor, columns: int, whole_blocks: bool, block: int) -> list[slice]:
+    # Trap: processes that hold different numbers of rows would cut differently, and wait for one another for ever.
+    if not isinstance(csr, Csr):
+        return [slice(0, columns)]
+    return column_pieces.cache_pieces(x, columns, whole_blocks, block)
 
 
 def _narrow(x: Tensor, hops: Tensor) -> ModuleType | None:

@@ -14,6 +14,7 @@ from unspool.ops.kernels import WIDEST
 from unspool.ops.operator import Csr, HasOperator, Operator
 from unspool.ops.polynomial import propagate
 from unspool.ops.spmm import check_signal, refuse_stacked_graph
+from unspool.ops.spread_operator import SpreadOperator
 from unspool.ops.stacked_product import contiguous
 
 
@@ -37,7 +38,12 @@ def propagate_rows(graph: HasOperator, x: Tensor, hops: Tensor, rows: Tensor) ->
     """
     operator = graph.operator
     check_signal(operator, x)
-    fits = kernels.fused(x, hops, operator.forward.val) and hops.ndim == 3 and x.ndim == 2
+    fits = (
+        not isinstance(operator, SpreadOperator)
+        and kernels.fused(x, hops, operator.forward.val)
+        and hops.ndim == 3
+        and x.ndim == 2
+    )
     if not fits or max(hops.shape[1:]) > WIDEST or torch.is_autocast_enabled(x.device.type):
         return propagate(graph, x, hops).index_select(-2, rows)
     return _Rows.apply(*operator.forward, *operator.transpose, x.unsqueeze(1), hops[None], rows[None])[0].squeeze(1)

@@ -11,6 +11,7 @@ from torch import Tensor
 from unspool.ops import recurrence
 from unspool.ops.autograd import known_signature
 from unspool.ops.operator import Csr, HasOperator, Operator
+from unspool.ops.spread_operator import SpreadOperator, spread_product
 
 # Three layers, each for a reason found by experiment (docs/architecture.md, "The primitive"):
 #   1. a raw op that knows only tensors, with a rule that folds trials into columns;
@@ -228,6 +229,8 @@ def spmm(graph: HasOperator, x: Tensor) -> Tensor:
 
 
 def _multiply(operator: Operator, x: Tensor) -> Tensor:
+    if isinstance(operator, SpreadOperator):
+        return spread_product(operator, x)
     if torch.compiler.is_compiling():
         return _compiled(*operator.forward, *operator.transpose, x)
     return _Product.apply(*operator.forward, *operator.transpose, x)
@@ -239,9 +242,7 @@ def check_signal(operator: Operator, x: Tensor) -> None:
         raise TypeError(f"x holds {_short(x.dtype)}: signals are floating-point; call x.float()")
     nodes = x.shape[0] if x.ndim == 1 else x.shape[-2] if x.ndim else 0
     if nodes != operator.shape[1]:
-        raise ValueError(
-            f"x has shape {tuple(x.shape)}, but the graph has {operator.shape[1]} nodes: expected (..., nodes, features)"
-        )
+        raise ValueError(f"x has shape {tuple(x.shape)}, but {operator.expected_rows()}")
     if x.device != operator.device:
         raise ValueError(f"x is on {x.device}, the graph on {operator.device}: call graph.to({str(x.device)!r})")
     half = x.dtype in (torch.bfloat16, torch.float16) and operator.dtype == torch.float32

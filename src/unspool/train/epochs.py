@@ -16,6 +16,7 @@ from unspool.train.adam import Adam
 from unspool.train.batches import Batch, batches_of, said
 from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.hyper import Hyper, HyperLevel
+from unspool.train.spreading import SpreadTraining
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
 from unspool.train.upper.level import UpperLevel
@@ -37,6 +38,7 @@ class Epochs:
         seed: of the masks of an upper level's perturbations, and of the order of batches.
         done: epochs that were run before, where a run is continued.
         hyper: parameters that learn on validation nodes.
+        spread: the part of this process, where several train together.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Epochs:
         seed: int = 0,
         done: int = 0,
         hyper: Hyper | None = None,
+        spread: SpreadTraining | None = None,
     ) -> None:
         self.model, self.optimiser, self.task, self.config = model, optimiser, task, config
         self.device = task.target.device
@@ -78,6 +81,8 @@ class Epochs:
                 raise IncompatibleError(
                     "hyper goes with a constant learning rate, and an optimiser that takes one step; leave it out"
                 )
+        self._spread = spread
+        self._willing = self._willing and spread is None  # processes speak between
         self._stream = torch.cuda.Stream(self.device) if self._willing else None
         self._replay: Any = None
         self._numbers: Tensor | None = None
@@ -92,7 +97,8 @@ class Epochs:
             if self._willing and self._calls == WARM_UP + 1:
                 self._capture()
             if self._replay is None:
-                return self._epoch().tolist()
+                found = self._epoch().tolist()
+                return found if self._spread is None else self._spread.numbers(found)
             self._replay()
             assert self._numbers is not None
             return self._numbers.tolist()
@@ -137,6 +143,8 @@ class Epochs:
             loss.backward()
         else:
             loss = self._hyper.step()
+        if self._spread is not None:
+            self._spread.sum_gradients(self.model)
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         return loss
@@ -165,6 +173,8 @@ class Epochs:
         return self.task.loss_of(found, target, ids).double(), self.task.loss.score(found, target).double()
 
     def _output(self) -> Tensor:
+        if self._spread is not None:
+            return self._spread.output(self.model)
         return self._said(self.task.x, self.task.graph, None)
 
     def _said(self, x: Any, graph: Any, rows: Tensor | None) -> Tensor:

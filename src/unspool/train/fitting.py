@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from unspool.errors import IncompatibleError, InputError, mention
+from unspool.graph.spreading import Layout
 from unspool.interrupt import deferred_interrupt
 from unspool.models import registry
 from unspool.settings import Schema
@@ -23,6 +24,7 @@ from unspool.train.epochs import Epochs, few_threads, make_optimiser
 from unspool.train.hyper import Hyper
 from unspool.train.record import Ending, Epoch, Result
 from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
+from unspool.train.spreading import SpreadTraining
 from unspool.train.task import Task
 from unspool.train.trial import Trial, looks
 
@@ -74,6 +76,7 @@ def fit(
     restart: bool = False,
     trial: Trial | None = None,
     hyper: Hyper | None = None,
+    spread: Layout | None = None,
 ) -> Run:
     """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
 
@@ -93,6 +96,8 @@ def fit(
         trial: what the model is a run of, where it is one: a snapshot of another class, seed or code is refused.
         hyper: parameters that learn on half of the validation nodes, by gradients through what the others learn; the other half choose
             the epoch.
+        spread: how the graph is cut over the processes of ``torch.distributed``, all of which call this; the run is then that of one
+            process to rounding, and the one that numbers them 0 writes snapshots.
 
     Example:
         >>> import torch, unspool as us
@@ -104,19 +109,19 @@ def fit(
     """
     _check(model, task, config, snapshot_every)
     optimiser = make_optimiser(config, model, hyper)
-    about = {} if snapshot is None else _about(model, task, config, trial)
+    about = {} if snapshot is None and spread is None else _about(model, task, config, trial)
     if about and hyper is not None:
         about["config"]["hyper"] = str(hyper)
     seed = torch.initial_seed() % 2**63 if trial is None else trial.seed
-    state = (
-        Snapshot.fresh(seed) if snapshot is None or restart else read_snapshot(snapshot, model, optimiser, about, seed)
-    )
+    group = None if spread is None else _spread(model, task, config, spread, hyper, about, seed)
+    state = _begun(group, model, optimiser, about, seed, None if restart else snapshot)
+    snapshot = snapshot if group is None or group.ranks.rank == 0 else None
     if len(state.history) > config.epochs:
         raise IncompatibleError(
             f"{snapshot} holds {len(state.history)} epochs already, more than {mention('epochs', config.epochs)}; give at least as many, "
             "or remove it"
         )
-    epochs = Epochs(model, optimiser, task, config, state.seed, len(state.history), hyper)
+    epochs = Epochs(model, optimiser, task, config, state.seed, len(state.history), hyper, group)
     saved, ending = time.monotonic(), Ending.ALL_EPOCHS
     began = saved - state.seconds
     whole = True
@@ -135,7 +140,9 @@ def fit(
                 if snapshot is not None and time.monotonic() - saved >= snapshot_every:
                     write_snapshot(snapshot, state, model, optimiser, about)
                     saved = time.monotonic()
-                if interrupt.asked:
+                if group is not None:
+                    state.ended = group.ranks.any(state.ended)
+                if interrupt.asked if group is None else group.ranks.any(interrupt.asked):
                     ending = Ending.INTERRUPTED
                     break
     except KeyboardInterrupt:
@@ -151,6 +158,27 @@ def fit(
     model.load_state_dict(state.kept[1])
     model.eval()
     return Run(state.best, tuple(state.history), ending, state.seconds)
+
+
+def _begun(
+    group: SpreadTraining | None, model: nn.Module, optimiser: Any, about: dict[str, Any], seed: int, snapshot: Path | None
+) -> Snapshot:  # fmt: skip
+    def begin() -> Snapshot:
+        return Snapshot.fresh(seed) if snapshot is None else read_snapshot(snapshot, model, optimiser, about, seed)
+
+    return begin() if group is None else group.begun(begin, model, optimiser)
+
+
+def _spread(
+    model: nn.Module, task: Task, config: TrainConfig, layout: Layout, hyper: Any, about: dict[str, Any], seed: int
+) -> SpreadTraining:  # fmt: skip
+    if hyper is not None:
+        raise IncompatibleError(
+            f"{mention('hyper')} has a step of its own; leave it out, or leave {mention('spread')} out"
+        )
+    made = SpreadTraining(model, task, config, layout)
+    made.check_same(about, config, seed)
+    return made
 
 
 def _check(model: nn.Module, task: Any, config: Any, snapshot_every: float) -> None:

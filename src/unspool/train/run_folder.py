@@ -15,6 +15,7 @@ from torch import nn
 from unspool.errors import IncompatibleError, mention
 from unspool.evaluate.plain import to_plain
 from unspool.files import remove_leftovers
+from unspool.graph.spreading import Layout
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
 from unspool.settings import REQUIRED
@@ -73,6 +74,7 @@ class RunFolder:
         snapshot_every: float = 10.0,
         watch: Callable[[Epoch, Epoch], None] | None = None,
         callbacks: Sequence[Callback] = (),
+        spread: Layout | None = None,
     ) -> Run:
         """Train one seed and keep it.
 
@@ -81,7 +83,7 @@ class RunFolder:
             resume: go on where the last run was cut off.
             snapshot_every: seconds between snapshots.
             watch: called after each epoch with it and the best so far.
-            callbacks: as of :func:`~unspool.train.fit`.
+            callbacks, spread: as of :func:`~unspool.train.fit`.
         """
         self._check_storable()
         place = self.place(seed)
@@ -89,7 +91,8 @@ class RunFolder:
         remove_leftovers(place, OURS)
         trial, snapshot = self.trial.with_seed(seed), place / SNAPSHOT
         model, run = train_trial(
-            trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume
+            trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume,
+            spread=spread,
         )  # fmt: skip
         save_trained(model, run, trial, self.loader, place, self.facts)
         if run.ending is not Ending.INTERRUPTED:

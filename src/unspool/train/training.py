@@ -28,7 +28,7 @@ def train_trial(trial: Trial, data: Dataset | str | TrialLoader, **options: Any)
     Args:
         trial: model, settings, configuration and seed.
         data: a dataset or its name, or a loader, which also says where to train and what is predicted.
-        options: ``watch``, ``callbacks``, ``snapshot``, ``snapshot_every``, ``restart`` and ``hyper`` of :func:`~unspool.train.fit`.
+        options: ``watch``, ``callbacks``, ``snapshot``, ``snapshot_every``, ``restart``, ``hyper`` and ``spread`` of :func:`~unspool.train.fit`.
 
     Example:
         >>> import unspool as us

@@ -37,6 +37,11 @@ from unspool.cli.number_types import Finite, Whole
     type=Whole(1),
     help="Seeds trained in parallel, one process each; one per core on small graphs when omitted.",
 )
+@click.option(
+    "--spread",
+    type=click.Choice(["columns", "rows", "metis"]),
+    help="One graph on the processes that torchrun starts: by columns of signals, by rows (nodes), or by rows that METIS chooses.",
+)
 @device_option
 @click.option(
     "--threads",
@@ -73,6 +78,7 @@ def train(**options: Any) -> None:
       unspool train my_models:Calm --setting depth=8 --lr 0.02
       unspool train --edges friends.csv --features people.csv --label-column team
       unspool train APPNP --edges e.csv --features x.csv --target-column price
+      torchrun --nproc-per-node 4 -m unspool train APPNP --edges e.csv --features x.csv --label-column team --spread columns
     """
     from unspool.cli.data_options import DataOptions
     from unspool.cli.train import RunOptions, run

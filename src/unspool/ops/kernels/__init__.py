@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from unspool.ops.kernels import cpu
 from unspool.ops.operator import Csr
+from unspool.ops.own_rows import own_rows
 
 
 class Step(Protocol):
@@ -17,7 +18,7 @@ class Step(Protocol):
 
     def __call__(  # noqa: D102 - the class docstring is the contract
         self,
-        csr: Csr,
+        csr: Any,
         y: Tensor,
         out: Tensor,
         scale: float,
@@ -27,8 +28,19 @@ class Step(Protocol):
     ) -> None: ...
 
 
-def step_for(x: Tensor) -> Step:
-    """The implementation for the device of ``x``."""
+class HasStep(Protocol):
+    """A matrix that knows its own step, as one that is cut into pieces which different processes hold."""
+
+    @property
+    def step(self) -> Step:
+        """The step."""
+        ...
+
+
+def step_for(x: Tensor, matrix: Csr | HasStep | None = None) -> Step:
+    """The implementation for the device of ``x``, or that of a matrix which has its own."""
+    if matrix is not None and not isinstance(matrix, Csr):
+        return matrix.step
     if x.is_cuda:
         from unspool.ops.kernels import cuda
 
@@ -46,14 +58,15 @@ def fused(*tensors: Tensor) -> bool:
     """Whether ops on these tensors run as kernels that take all trials at once: single precision on an NVIDIA GPU,
     without autocast and outside of compilers.
 
-    Nor where somebody watches torch's operations (a dispatch mode), who would not see what kernels do.
+    Nor where somebody watches torch's operations (a dispatch mode), who would not see what kernels do, nor on some rows of a
+    signal, as kernels of masks count rows for themselves.
 
     Example:
         >>> fused(torch.ones(2))
         False
     """
     watched = torch.compiler.is_compiling() or is_in_torch_dispatch_mode(include_infra_modes=False)
-    plain = not (watched or torch.is_autocast_enabled("cuda"))
+    plain = not (watched or torch.is_autocast_enabled("cuda") or own_rows() is not None)
     return plain and all(t.device.type in KERNEL_DEVICES and t.dtype == torch.float32 for t in tensors)
 
 
