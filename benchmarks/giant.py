@@ -39,7 +39,7 @@ import unspool as us
 #: Nodes, listed edges (each once), training, validation and test nodes, classes of ogbn-papers100M; with what draws repeat.
 PAPERS = {
     "nodes": 111_059_956,
-    "edges": 1_640_000_000,
+    "edges": 1_570_000_000,
     "train": 1_207_179,
     "valid": 125_265,
     "test": 214_338,
