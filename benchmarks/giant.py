@@ -39,7 +39,7 @@ import unspool as us
 #: Nodes, listed edges (each once), training, validation and test nodes, classes of ogbn-papers100M; with what draws repeat.
 PAPERS = {
     "nodes": 111_059_956,
-    "edges": 1_640_000_000,
+    "edges": 1_570_000_000,
     "train": 1_207_179,
     "valid": 125_265,
     "test": 214_338,
@@ -217,8 +217,9 @@ def hops(watch: Watch, graph: us.Graph, features: us.hops.Columns, depth: int = 
     product = product_with(graph, torch.bfloat16)
     with watch("one hop, first use of the kernel"):
         product(y, out)
+    # Three roundings of 2⁻⁸ each: of y, of the product, and of what it is compared with.
     gap = float(((out[:, 0].float() - y[:, 0].float()).abs() / y[:, 0].float()).max())
-    assert gap <= 2**-7, f"A D^(1/2) 1 is not D^(1/2) 1: {gap}"
+    assert gap < 2**-6, f"A D^(1/2) 1 is not D^(1/2) 1: {gap}"
     y, out = out, y
     with watch(f"{depth} hops of 128 bfloat16 channels"):
         for _ in range(depth):

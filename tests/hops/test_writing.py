@@ -17,6 +17,7 @@ from unspool.graph.building import build_graph
 from unspool.graph.pattern import product_with
 from unspool.hops import budget, columns, writing
 from unspool.hops.budget import LEAST, slabs_of
+from unspool.ops import stored_hops
 
 NODES, FEATURES, DEPTH = 300, 37, 3
 
@@ -112,7 +113,7 @@ def test_some_nodes_in_their_order(x, graph, tmp_path):
 
 
 def test_rows_are_read_as_they_are_asked_for(x, graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("unspool.ops.stored_hops.HELD", 1000)  # pages are given back all the time
+    monkeypatch.setattr("unspool.ops.stored_hops.PIECE", 3000)  # a few rows are read together
     stored, whole = us.hops.write(graph, x, DEPTH, tmp_path / "h"), hops(graph, x)
     chance = torch.Generator().manual_seed(1)
     for _ in range(20):
@@ -417,3 +418,22 @@ def test_hops_held_in_memory_are_those_on_the_disk(kind, x, graph, tmp_path, mon
     assert torch.equal(again.take(rows), stored.take(rows))
     with pytest.raises(InputError):
         held.take(torch.tensor([NODES]))
+
+
+@pytest.mark.parametrize("way", ["preadv", "seek"])
+def test_neighbours_are_read_together_and_a_file_that_was_cut_is_refused(way, x, graph, tmp_path, monkeypatch):
+    if way == "seek":
+        monkeypatch.delattr("os.preadv")
+    stored, whole = us.hops.write(graph, x, DEPTH, tmp_path / "h"), hops(graph, x)
+    calls, real = [], stored_hops.read_at
+    monkeypatch.setattr(stored_hops, "read_at", lambda *given: (calls.append(given[1]), real(*given))[1])
+    rows = torch.tensor([5, 6, 7, 200, 7, 8])
+    assert torch.equal(stored.take(rows), whole[rows])
+    assert len(calls) == 3
+    assert torch.equal(stored.take(rows, 0), whole[rows, :1])
+    assert len(calls) == 9
+    with stored.file.open("r+b") as file:
+        file.truncate(stored.file.stat().st_size - 1)
+    assert torch.equal(stored.take(torch.tensor([0])), whole[[0]])
+    with pytest.raises(DataError, match="it is shorter than it was"):
+        stored.take(torch.tensor([NODES - 1]))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
+import itertools
+import os
+import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.errors import IncompatibleError, InputError
+from unspool.errors import DataError, IncompatibleError, InputError
 
 Array = np.ndarray[Any, Any]
 
-#: How many bytes are read through the map before the system is told that it may have its pages back.
-HELD = 64 << 20
 #: About how many bytes of rows are looked at together where all are wanted.
 PIECE = 32 << 20
 
@@ -60,7 +62,7 @@ class StoredHops:
     graph: Mapping[str, Any]
     nodes: Tensor | None = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    _open: list[Any] = field(default_factory=list[Any])
+    _open: list[FileIO] = field(default_factory=list[FileIO])
     _memory: Tensor | None = None
 
     def take(self, rows: Tensor, depth: int | None = None) -> Tensor:
@@ -79,8 +81,7 @@ class StoredHops:
             raise InputError("rows", int(rows.max()), f"numbers of stored rows, from 0 to {self.shape[0] - 1}")
         if self._memory is not None:
             return self._memory[rows.detach().to(self._memory.device), : wanted + 1].to(self.device, self.dtype)
-        found = _numbers(self._rows()[:, : (wanted + 1) * self.shape[1]][rows.detach().cpu().numpy()])
-        self._give_back(found.numel() * self.stored.itemsize)
+        found = _numbers(self._read(rows.detach().cpu().numpy(), wanted + 1))
         return found.view(rows.numel(), wanted + 1, self.shape[1]).to(self.device, self.dtype)
 
     def held(self, device: torch.device | str = "cpu") -> StoredHops:
@@ -95,11 +96,10 @@ class StoredHops:
         rows, shape = int(self.shape[0]), (-1, self.depth + 1, int(self.shape[1]))
         room: Tensor | None = None
         for first in range(0, rows, self.piece):
-            part = np.array(self._rows()[first : first + self.piece])
-            found = _numbers(part).view(shape)
+            ids = np.arange(first, min(first + self.piece, rows))
+            found = _numbers(self._read(ids, self.depth + 1)).view(shape)
             room = found.new_empty((rows, *shape[1:]), device=device) if room is None else room
             room[first : first + found.shape[0]] = found
-            self._give_back(part.nbytes)
         return replace(self, device=_numbered(device), _open=[], _memory=room)
 
     def places(self, nodes: Any) -> Tensor:
@@ -140,28 +140,36 @@ class StoredHops:
         """How many rows are looked at together where all are wanted."""
         return max(PIECE // ((self.depth + 1) * self.shape[1] * self.stored.itemsize), 1)
 
-    def _rows(self) -> Array:
-        """The file as a matrix, mapped when first asked for."""
-        if not self._open:
-            with self.file.open("rb") as held:
-                mapped = mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ)
-            flat = np.frombuffer(mapped, self.stored).reshape(self.shape[0], -1)
-            self._open[:] = [mapped, flat, 0]
-        return self._open[1]
+    def _read(self, ids: Array, hops: int) -> Array:
+        """The first hops of some rows; neighbours in the file are read together where all of a row is wanted."""
+        whole = (self.depth + 1) * self.shape[1] * self.stored.itemsize
+        found = np.empty((ids.size, hops * self.shape[1]), self.stored)
+        if found.size == 0:
+            return found
+        each, room = found.shape[1] * self.stored.itemsize, found.reshape(-1).view(np.uint8)
+        apart = np.diff(ids, prepend=-2) != 1 if each == whole else np.ones(ids.size, bool)
+        apart[:: self.piece] = True
+        starts = np.flatnonzero(apart).tolist()
+        file = self._file()
+        for first, last in itertools.pairwise([*starts, ids.size]):
+            if read_at(file, int(ids[first]) * whole, room[first * each : last * each].data) != (last - first) * each:
+                raise DataError(str(self.file), "it is shorter than it was", "write the hops again with unspool hops")
+        return found
 
-    def _give_back(self, read: int) -> None:
-        """Pages that were read belong to nobody, but count as memory of this process until they are given back."""
-        self._open[2] += read
-        if self._open[2] > HELD and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
-            self._open[0].madvise(mmap.MADV_DONTNEED)
-            self._open[2] = 0
+    def _file(self) -> FileIO:
+        """The file, opened when first asked for."""
+        if not self._open:
+            file = FileIO(self.file)
+            weakref.finalize(self, file.close)
+            self._open.append(file)
+        return self._open[0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             **self.__dict__,
             "_open": [],
             "_memory": None,
-        }  # a map stays in its process, and the file is there for all
+        }  # the file is there for all
 
     def __deepcopy__(self, memo: Any) -> StoredHops:
         return self
@@ -180,3 +188,20 @@ def _numbers(found: Array) -> Tensor:
     """Rows as they were read; NumPy has no bfloat16, and holds its bits."""
     rows = torch.from_numpy(found)
     return rows.view(torch.bfloat16) if found.dtype.kind == "u" else rows
+
+
+_SEEKING = threading.Lock()
+
+
+def read_at(file: FileIO, place: int, room: memoryview) -> int:
+    """Read from a place in a file; how many bytes there were.
+
+    Not through a map: around a row that is read, a system may map 2 MB, all of which count as memory of this process.
+    """
+    if hasattr(os, "preadv"):
+        return os.preadv(file.fileno(), [room], place)
+    with (
+        _SEEKING
+    ):  # Trap: threads share the place that a file is at, and so do processes that fork, but those have preadv
+        file.seek(place)
+        return file.readinto(room)
