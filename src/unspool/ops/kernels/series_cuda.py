@@ -31,24 +31,33 @@ FEW = 5
 FLAT = {"ROWS": 16, "COLUMNS": 128, "num_warps": 4}
 
 
+@triton.jit
+def _flat_tile(nodes, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """The nodes and columns of a program, which of them there are, and what stands in for the others: reading the last again needs no mask."""
+    across = tl.cdiv(width, COLUMNS)
+    column = (tl.program_id(0) % across) * COLUMNS + tl.arange(0, COLUMNS)
+    node = (tl.program_id(0) // across) * ROWS + tl.arange(0, ROWS)
+    inside = (node < nodes)[:, None] & (column < width)[None, :]
+    return inside, tl.minimum(node, nodes - 1).to(tl.int64), tl.minimum(column, width - 1)
+
+
 @triton.jit(do_not_specialize=["nodes", "blocks", "hops"])
 def _flat_pages(
     x, coefficients, pages, nodes, blocks, hops, IN: tl.constexpr, OUT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):  # fmt: skip
     """X cₖ for all k on few channels: columns are the outputs of one block after another, as they lie in memory."""
     width = blocks * OUT
-    across = tl.cdiv(width, COLUMNS)
-    column = (tl.program_id(0) % across) * COLUMNS + tl.arange(0, COLUMNS)
-    node = ((tl.program_id(0) // across) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    inside = (node < nodes)[:, None] & (column < width)[None, :]
+    inside, node, column = _flat_tile(nodes, width, ROWS, COLUMNS)
     block, out = column // OUT, column % OUT
     source = (node[:, None] * blocks + block[None, :]) * IN
+    signal = ()
+    for i in tl.static_range(IN):
+        signal += (tl.load(x + source + i),)
     for k in range(0, hops):
         own = ((block * 0 + k).to(tl.int64) * blocks + block) * (IN * OUT) + out
         total = tl.zeros([ROWS, COLUMNS], dtype=tl.float32)
         for i in tl.static_range(IN):
-            c = tl.load(coefficients + own + i * OUT, mask=column < width, other=0.0)
-            total += tl.load(x + source + i, mask=inside, other=0.0) * c[None, :]
+            total += signal[i] * tl.load(coefficients + own + i * OUT)[None, :]
         target = ((node * 0 + k) * nodes + node) * width
         tl.store(pages + target[:, None] + column[None, :], total, mask=inside)
 
@@ -59,18 +68,14 @@ def _flat_gradient(
 ):  # fmt: skip
     """dX = Σ Uₖ cₖᵀ on few channels."""
     width = blocks * IN
-    across = tl.cdiv(width, COLUMNS)
-    column = (tl.program_id(0) % across) * COLUMNS + tl.arange(0, COLUMNS)
-    node = ((tl.program_id(0) // across) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    inside = (node < nodes)[:, None] & (column < width)[None, :]
+    inside, node, column = _flat_tile(nodes, width, ROWS, COLUMNS)
     block, channel = column // IN, column % IN
     total = tl.zeros([ROWS, COLUMNS], dtype=tl.float32)
     for k in range(0, hops):
         source = (((node * 0 + k) * nodes + node)[:, None] * blocks + block[None, :]) * OUT
         own = (((block * 0 + k).to(tl.int64) * blocks + block) * IN + channel) * OUT
         for o in tl.static_range(OUT):
-            c = tl.load(coefficients + own + o, mask=column < width, other=0.0)
-            total += tl.load(sweep + source + o, mask=inside, other=0.0) * c[None, :]
+            total += tl.load(sweep + source + o) * tl.load(coefficients + own + o)[None, :]
     tl.store(out + node[:, None] * width + column[None, :], total, mask=inside)
 
 
