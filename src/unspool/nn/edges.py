@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unspool.graph import Graph
 from unspool.objective.edge_penalty import Penalty
-from unspool.ops import SparseFeatures, features_of
+from unspool.ops import Operator, SparseFeatures, features_of
 
 #: How many numbers are looked at together.
 _BLOCK = 1 << 22
@@ -126,7 +126,7 @@ def _distances(x: Tensor | SparseFeatures, graph: Graph, trust: list[Tensor]) ->
     i, j = graph.incidence().forward.col.long().view(-1, 2).unbind(1)
     squares: Any = 0.0
     product: Any = 0.0
-    for columns in _smoothed(x, _BLOCK // max(1, i.numel(), graph.nodes), trust, i, j):
+    for columns in _smoothed(x, _BLOCK // max(1, i.numel(), graph.nodes), trust, i, j, graph.nodes):
         squares = squares + columns.square().sum(-1)
         product = product + (columns[..., i, :] * columns[..., j, :]).sum(-1)
     length, there = _lengths(squares)
@@ -134,30 +134,32 @@ def _distances(x: Tensor | SparseFeatures, graph: Graph, trust: list[Tensor]) ->
     return (there[..., i] + there[..., j] - 2 * cosine).clamp_min(0)
 
 
-def _smoothed(x: Tensor | SparseFeatures, width: int, trust: list[Tensor], i: Tensor, j: Tensor) -> Iterator[Tensor]:
+def _smoothed(
+    x: Tensor | SparseFeatures, width: int, trust: list[Tensor], i: Tensor, j: Tensor, nodes: int
+) -> Iterator[Tensor]:
     """Columns of the rows at length one after every smoothing; as they came where there is none, since lengths cancel."""
     if not trust:
         yield from _columns(x, width)
         return
     length, _ = _lengths(sum(columns.square().sum(-1) for columns in _columns(x, width)))
+    edge, one = torch.arange(i.numel(), device=i.device), torch.ones(i.numel(), dtype=x.dtype, device=i.device)
+    first, second = (Operator.from_entries(end, edge, one, (nodes, i.numel())) for end in (i, j))
+
+    def gather(to_first: Tensor, to_second: Tensor) -> Tensor:
+        return first @ to_first + second @ to_second  # in the same order in every run, unlike index_add
+
     for columns in _columns(x, width):
         means = columns / length[..., None]
         for weights in trust:
-            means = _means(means, weights, i, j)
+            w = weights[..., None]
+            total = _OWN * means + gather(w * means[..., j, :], w * means[..., i, :])
+            means = total / (_OWN + gather(w, w))
         yield means
 
 
 def _lengths(squares: Any) -> tuple[Tensor, Tensor]:
     """Lengths of rows, 1 for those of zeros, and 1 or 0 for rows that have one."""
     return torch.where(squares > 0, squares, 1.0).sqrt(), (squares > 0).to(squares.dtype)
-
-
-def _means(columns: Tensor, weights: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """The mean of a node's neighbours by weight, and of itself with a small one."""
-    w = weights[..., None]
-    total = (_OWN * columns).index_add(-2, i, w * columns[..., j, :]).index_add(-2, j, w * columns[..., i, :])
-    share = torch.full_like(columns[..., :1], _OWN).index_add(-2, i, w).index_add(-2, j, w)
-    return total / share
 
 
 def _columns(x: Tensor | SparseFeatures, width: int) -> Iterator[Tensor]:
