@@ -7,6 +7,7 @@ size, and told to the system as free, so that it takes it back when memory runs 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 import os
@@ -22,8 +23,9 @@ _PAGE = 2 * 2**20
 _NEEDED = ("MADV_HUGEPAGE", "MADV_FREE", "MAP_PRIVATE", "MAP_ANONYMOUS")
 _POSSIBLE = all(hasattr(mmap, name) for name in _NEEDED)
 
-#: Room that nobody uses now, the latest last.
-_idle: list[mmap.mmap] = []
+#: Room that nobody uses now, by size, the latest last.
+# Trap: room comes back whenever a tensor goes, in any thread and amid any line here, so lists change by single calls alone.
+_idle: dict[int, list[mmap.mmap]] = {}
 
 
 def empty_like(x: Tensor) -> Tensor:
@@ -49,9 +51,8 @@ def _room(size: int) -> mmap.mmap | None:
     if size < LEAST or not _POSSIBLE:
         return None
     size = -(-size // _PAGE) * _PAGE
-    for place in reversed(range(len(_idle))):
-        if len(_idle[place]) == size:
-            return _idle.pop(place)
+    with contextlib.suppress(KeyError, IndexError):
+        return _idle[size].pop()
     try:
         room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         room.madvise(mmap.MADV_HUGEPAGE)
@@ -61,11 +62,15 @@ def _room(size: int) -> mmap.mmap | None:
 
 
 def _take_back(room: mmap.mmap) -> None:
-    """Keep room for later, and let go of the oldest beyond a quarter of the memory."""
+    """Keep room for later, and let go of some beyond a quarter of the memory, of the size that was first asked for."""
     room.madvise(mmap.MADV_FREE)
-    _idle.append(room)
-    while sum(map(len, _idle)) > _most():
-        del _idle[0]
+    _idle.setdefault(len(room), []).append(room)
+    over = sum(size * len(many) for size, many in list(_idle.items())) - _most()
+    for size, many in list(_idle.items()):
+        while over > 0 and many:
+            with contextlib.suppress(IndexError):
+                many.pop(0)
+            over -= size
 
 
 def _most() -> int:
