@@ -126,7 +126,7 @@ def _distances(x: Tensor | SparseFeatures, graph: Graph, trust: list[Tensor]) ->
     i, j = graph.incidence().forward.col.long().view(-1, 2).unbind(1)
     squares: Any = 0.0
     product: Any = 0.0
-    for columns in _smoothed(x, _BLOCK // max(1, i.numel(), graph.nodes), trust, i, j, graph.nodes):
+    for columns in _smoothed(x, _BLOCK // max(1, i.numel(), graph.nodes), trust, graph):
         squares = squares + columns.square().sum(-1)
         product = product + (columns[..., i, :] * columns[..., j, :]).sum(-1)
     length, there = _lengths(squares)
@@ -134,27 +134,27 @@ def _distances(x: Tensor | SparseFeatures, graph: Graph, trust: list[Tensor]) ->
     return (there[..., i] + there[..., j] - 2 * cosine).clamp_min(0)
 
 
-def _smoothed(
-    x: Tensor | SparseFeatures, width: int, trust: list[Tensor], i: Tensor, j: Tensor, nodes: int
-) -> Iterator[Tensor]:
+def _smoothed(x: Tensor | SparseFeatures, width: int, trust: list[Tensor], graph: Graph) -> Iterator[Tensor]:
     """Columns of the rows at length one after every smoothing; as they came where there is none, since lengths cancel."""
     if not trust:
         yield from _columns(x, width)
         return
     length, _ = _lengths(sum(columns.square().sum(-1) for columns in _columns(x, width)))
-    edge, one = torch.arange(i.numel(), device=i.device), torch.ones(i.numel(), dtype=x.dtype, device=i.device)
-    first, second = (Operator.from_entries(end, edge, one, (nodes, i.numel())) for end in (i, j))
-
-    def gather(to_first: Tensor, to_second: Tensor) -> Tensor:
-        return first @ to_first + second @ to_second  # in the same order in every run, unlike index_add
-
+    ends = _edges_to_ends(graph, x.dtype)
+    shares = [ends @ weights[..., None] for weights in trust]
     for columns in _columns(x, width):
         means = columns / length[..., None]
-        for weights in trust:
-            w = weights[..., None]
-            total = _OWN * means + gather(w * means[..., j, :], w * means[..., i, :])
-            means = total / (_OWN + gather(w, w))
+        for weights, share in zip(trust, shares, strict=True):
+            both = ends @ (weights[..., None] * (ends.T @ means))  # the other end of every edge, and oneself as often
+            means = (both + (_OWN - share) * means) / (_OWN + share)
         yield means
+
+
+def _edges_to_ends(graph: Graph, dtype: torch.dtype) -> Operator:
+    """Sums over the edges of every node."""
+    b = graph.incidence()
+    down, up = (csr._replace(val=torch.ones_like(csr.val, dtype=dtype)) for csr in (b.transpose, b.forward))
+    return Operator(down, up, (b.shape[1], b.shape[0]))
 
 
 def _lengths(squares: Any) -> tuple[Tensor, Tensor]:
