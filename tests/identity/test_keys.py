@@ -96,6 +96,7 @@ def test_defaults_stay_what_they_are(later):
 GAINED: dict[str, tuple[str, ...]] = {
     "TrainConfig": ("lr_schedule", "lr_epochs", "clip", "upper", "batch_size"),
     "StableGNN": ("signal",),
+    "TrustGNN": ("smoothings",),
 }
 
 

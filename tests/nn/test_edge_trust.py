@@ -27,6 +27,54 @@ def dense_distances(x, graph):
     return (unit[i] - unit[j]).square().sum(1)
 
 
+def dense_smoothed(x, graph, smoothings):
+    """Distances after means over neighbours weighed by their cosine, and over oneself with 0.1."""
+    own = 0.1 * torch.eye(graph.nodes, dtype=x.dtype)
+    i, j = us.graph.edge_list(graph)
+    y = x = x / x.norm(dim=1, keepdim=True).clamp_min(1e-300)
+    means = []
+    for _ in range(smoothings):
+        a = own.clone()
+        a[i, j] = a[j, i] = (1 - dense_distances(y, graph) / 2).clamp_min(0)
+        means.append(a / a.sum(1, keepdim=True))
+        y = x
+        for mean in means:
+            y = mean @ y
+    return dense_distances(y, graph)
+
+
+@pytest.mark.parametrize("smoothings", [1, 2])
+def test_smoothed_features_are_compared_at_length_one(case, smoothings, monkeypatch):
+    x, graph = case
+    wanted = dense_smoothed(x, graph, smoothings)
+    assert torch.allclose(unit_distances(x, graph, smoothings), wanted, atol=1e-12)
+    assert torch.allclose(unit_distances(SparseFeatures.from_tensor(x), graph, smoothings), wanted, atol=1e-12)
+    monkeypatch.setattr("unspool.nn.edges._BLOCK", 5 * graph.nodes)
+    assert torch.allclose(unit_distances(7 * x, graph, smoothings), wanted, atol=1e-12)
+    assert torch.allclose(unit_distances(x, graph), dense_distances(x, graph), atol=1e-12)
+
+
+def test_neighbourhoods_tell_what_a_node_with_few_words_cannot():
+    """Two groups whose members share words with some of their own only, and one edge between them."""
+    words = torch.tensor(
+        [
+            [1.0, 1, 0, 0, 0, 0],
+            [0, 1, 1, 0, 0, 0],
+            [1, 0, 1, 0, 0, 0],
+            [0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 0, 1, 1],
+            [0, 0, 0, 1, 0, 1],
+        ]
+    )
+    edges = torch.tensor([[0, 0, 1, 3, 3, 4, 2], [1, 2, 2, 4, 5, 5, 3]])
+    graph = us.Graph.from_edges(edges, nodes=6, directed=False)
+    i, j = us.graph.edge_list(graph)
+    inside = (i < 3) == (j < 3)
+    before, after = (us.nn.EdgeTrust(us.Capped(2.0), smoothings)(words, graph) for smoothings in (0, 1))
+    assert after[~inside] == before[~inside] == 0
+    assert (after[inside] > before[inside] + 0.2).all()
+
+
 def test_distances_are_those_of_rows_of_length_one(case):
     x, graph = case
     assert torch.allclose(unit_distances(x, graph), dense_distances(x, graph), atol=1e-12)
@@ -67,8 +115,9 @@ def test_what_is_remembered_keeps_nothing_alive():
 def test_features_have_gradients_through_the_weights(case):
     x, graph = case
     x = (x + 0.1).requires_grad_()
-    trust = us.nn.EdgeTrust(us.Log(0.5))
-    assert torch.autograd.gradcheck(lambda t: trust(t, graph), x)
+    for smoothings in (0, 1):
+        trust = us.nn.EdgeTrust(us.Log(0.5), smoothings)
+        assert torch.autograd.gradcheck(lambda t, trust=trust: trust(t, graph), x)
 
 
 def test_a_network_without_features_is_refused_by_name(case):

@@ -79,6 +79,7 @@ CASES = {
     "SignedGNN": (models.SignedGNN, _SMALL),
     "TrustGNN": (models.TrustGNN, {**_SMALL, "smoothness": 3.0, "threshold": 2.5}),
     "TrustGNN-norm": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.NORM, "threshold": 0.3}),
+    "TrustGNN-smoothed": (models.TrustGNN, {**_SMALL, "smoothings": 1, "threshold": 1.5}),
     "TrustGNN-log": (models.TrustGNN, {**_SMALL, "penalty": models.Robust.LOG, "threshold": 0.5}),
     "StableGNN": (models.StableGNN, _SMALL),
     "StableGNN-decoder": (

@@ -264,8 +264,11 @@ def trustgnn(model, a, x):
     s, b = model.settings, incidence(a)
     off, share = a - a.diagonal().diag(), shares(b)
     unit = x / x.norm(dim=1, keepdim=True).clamp_min(1e-300)
-    length = unit.square().sum(1)
-    apart = (length[:, None] + length - 2 * unit @ unit.T).clamp_min(0)
+    apart = _apart(unit)
+    if s["smoothings"]:  # once: means over neighbours by their cosine, and over oneself by 0.1
+        mean = (1 - apart / 2).clamp_min(0) * (off != 0) + 0.1 * torch.eye(len(a), dtype=a.dtype)
+        smooth = mean @ unit / mean.sum(1, keepdim=True)
+        apart = _apart(smooth / smooth.norm(dim=1, keepdim=True).clamp_min(1e-300))
     w = {
         "log": 1 / (1 + apart / s["threshold"]),
         "capped": torch.relu(1 - apart / s["threshold"]),
@@ -276,6 +279,12 @@ def trustgnn(model, a, x):
     for _ in range(s["depth"]):
         h = (s["smoothness"] * (w * off) @ h + x) / scale
     return h
+
+
+def _apart(unit):
+    """Squared distances of all pairs of rows."""
+    length = unit.square().sum(1)
+    return (length[:, None] + length - 2 * unit @ unit.T).clamp_min(0)
 
 
 def fairgnn(model, a, x):

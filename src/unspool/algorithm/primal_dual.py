@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, times
 from unspool.errors import InputError
 from unspool.objective import Kind
@@ -48,7 +51,7 @@ class PrimalDual(SteppedAlgorithm):
     def init(self, h: Any, problem: Problem) -> State:
         """The iterate, the point before its proximal step, Σ Kᵀ Z, and a dual variable of zeros for each composite term."""
         graph = problem.given.graph
-        zero = h * 0.0
+        zero = (h.detach() if isinstance(h, Tensor) else h) * 0.0
         return (h, h, zero, *(term.operator(zero, graph) for term in problem.composite_terms))
 
     def update(self, state: State, problem: Problem) -> State:
@@ -56,19 +59,27 @@ class PrimalDual(SteppedAlgorithm):
         h, v, pull, *duals = state
         step = self.step_size(problem)
         down = problem.descend(h, step)
-        ahead = down - times(pull, step)
+        ahead = _less(down, pull, step)
         if problem.objective.proximable_terms:
             ahead = ahead + (h - v)
         moved: list[Any] = []
-        pull = down * 0.0  # not the old one: without composite terms any would stay
+        if not duals:
+            pull = down * 0.0  # not the old one, which would stay
         for place, (z, term) in enumerate(zip(duals, problem.composite_terms, strict=True)):
             dual, back = term.dual_step(z, self.dual_step(step, problem, term), ahead, problem.given)
             moved.append(dual)
             pull = back if place == 0 else pull + back
-        v = down - times(pull, step)
+        v = _less(down, pull, step)
         return (problem.prox(v, step), v, pull, *moved)
 
     def dual_step(self, step: Map, problem: Problem, term: Any) -> Map:
         """σ of one composite term."""
         bound = len(problem.composite_terms) * term.operator.squared_norm(problem.given.graph)
         return self.balance / (step * bound)
+
+
+def _less(h: Any, pull: Any, step: Map) -> Any:
+    """h − step · pull, in one pass where the step is a plain number."""
+    if isinstance(h, Tensor) and isinstance(pull, Tensor) and isinstance(step, float):
+        return torch.add(h, pull, alpha=-step)
+    return h - times(pull, step)

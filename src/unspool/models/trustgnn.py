@@ -19,8 +19,8 @@ class TrustGNN(Model):
     one. :class:`TWIRLS` looks at the iterate H instead, and there an edge that was let go of comes back: smoothing brings the two ends together,
     whether they belong together or not. The problem is quadratic, so it has one minimiser. One layer is a Jacobi step,
     :math:`h_i \leftarrow (\lambda\sum_j w_{ij}a_{ij}h_j + x_i)/(\lambda\sum_j w_{ij}/d_i + 1)`: a node whose edges are not believed keeps its own prediction.
-    With a large threshold all edges count alike. Needs an undirected graph.
-
+    With a large threshold all edges count alike. Rows with few entries say little about an edge: with ``smoothings`` their neighbourhoods are
+    compared, see :class:`~unspool.nn.EdgeTrust`. Needs an undirected graph.
 
     Example:
         >>> import torch, unspool as us
@@ -44,11 +44,12 @@ class TrustGNN(Model):
     threshold: float = setting(
         2.0, "τ, the squared distance of features at which trust ends", above=0, search=uniform(1.0, 4.0)
     )
+    smoothings: int = setting(0, "how often features are smoothed before they are compared across edges", at_least=0)
     dropout: float = usual.dropout()
 
     def build(self) -> None:
         """Make the parts."""
         self.p_pre = Perceptron([self.in_features, self.hidden, self.out_features], self.dropout)
-        trust = FeatureComputed(EdgeTrust(robust_penalty(self.penalty, self.threshold)), name="w")
+        trust = FeatureComputed(EdgeTrust(robust_penalty(self.penalty, self.threshold), self.smoothings), name="w")
         objective = Fidelity(1.0) + EdgeSmoothness(trust, self.smoothness)
         self.propagation = unroll(objective, Jacobi(), self.depth)

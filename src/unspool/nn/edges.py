@@ -11,12 +11,15 @@ from torch import Tensor, nn
 
 from unspool.graph import Graph
 from unspool.objective.edge_penalty import Penalty
-from unspool.ops import SparseFeatures, features_of
+from unspool.ops import Operator, SparseFeatures, features_of
 
 #: How many numbers are looked at together.
 _BLOCK = 1 << 22
-#: Squared distances that are known: they belong to a graph and to features, live as long as the graph, and keep neither alive.
-_KNOWN: weakref.WeakKeyDictionary[Graph, tuple[Any, int, Tensor]] = weakref.WeakKeyDictionary()
+#: Squared distances that are known, by the smoothings before them: they belong to a graph and to features, live as long as the graph, and
+#: keep neither alive.
+_KNOWN: weakref.WeakKeyDictionary[Graph, tuple[Any, int, dict[int, Tensor]]] = weakref.WeakKeyDictionary()
+#: What a node's own features count among those of its neighbours when features are smoothed.
+_OWN = 0.1
 
 
 class EdgeScore(nn.Module):
@@ -57,8 +60,13 @@ class EdgeTrust(nn.Module):
     :class:`~unspool.Capped` none from its scale on. The squared distance of two rows of length one is 2 − 2 cos, so between bags of words
     that share nothing it is 2. Nothing is learnt. The order is that of :func:`~unspool.graph.edge_list`, the rows of B.
 
+    Two nodes with few words may share none and still belong together. With ``smoothings`` they are compared by their
+    neighbourhoods: features are first replaced by means over neighbours, each weighed by its cosine, so that a neighbour that says something else
+    counts for little there, too.
+
     Args:
         penalty: ρ, such as ``us.Capped(2.0)``.
+        smoothings: how often features are smoothed before they are compared.
 
     Example:
         >>> import torch, unspool as us
@@ -67,17 +75,19 @@ class EdgeTrust(nn.Module):
         tensor([1., 0.])
     """
 
-    def __init__(self, penalty: Penalty) -> None:
+    def __init__(self, penalty: Penalty, smoothings: int = 0) -> None:
         super().__init__()
-        self.penalty = penalty
+        self.penalty, self.smoothings = penalty, smoothings
 
     def forward(self, features: Any, graph: Graph) -> Tensor:
         """The weights, shape (..., edges)."""
-        return self.penalty.slope(unit_distances(features_of(features), graph))
+        return self.penalty.slope(unit_distances(features_of(features), graph, self.smoothings))
 
 
-def unit_distances(x: Tensor | SparseFeatures, graph: Graph) -> Tensor:
+def unit_distances(x: Tensor | SparseFeatures, graph: Graph, smoothings: int = 0) -> Tensor:
     """Squared distances across edges, rows brought to length one; a row of zeros stays where it is.
+
+    With ``smoothings`` the rows are, that many times, replaced by means over neighbours, before they are compared at length one.
 
     Computed once for the same features and graph, since no training changes them.
 
@@ -89,26 +99,67 @@ def unit_distances(x: Tensor | SparseFeatures, graph: Graph) -> Tensor:
     fixed = not torch.compiler.is_compiling() and not (isinstance(x, Tensor) and (x.requires_grad or x.is_inference()))
     version = x._version if fixed and isinstance(x, Tensor) else 0
     known = _KNOWN.get(graph) if fixed else None
-    if known is not None and known[0]() is x and known[1] == version:
-        return known[2]
-    found = _distances(x, graph)
-    if fixed:
-        _KNOWN[graph] = (weakref.ref(x), version, found)
+    if known is None or known[0]() is not x or known[1] != version:
+        known = (weakref.ref(x), version, {}) if fixed else None
+        if known is not None:
+            _KNOWN[graph] = known
+    if known is not None and smoothings in known[2]:
+        return known[2][smoothings]
+    found = _smoothed_distances(x, graph, smoothings)
+    if known is not None:
+        known[2][smoothings] = found
     return found
 
 
-def _distances(x: Tensor | SparseFeatures, graph: Graph) -> Tensor:
+def _smoothed_distances(x: Tensor | SparseFeatures, graph: Graph, smoothings: int) -> Tensor:
+    """Each smoothing weighs neighbours by the cosine after those before it."""
+    trust: list[Tensor] = []
+    found = _distances(x, graph, trust)
+    for _ in range(smoothings):
+        trust.append((1 - found / 2).clamp_min(0))
+        found = _distances(x, graph, trust)
+    return found
+
+
+def _distances(x: Tensor | SparseFeatures, graph: Graph, trust: list[Tensor]) -> Tensor:
     """‖x̂ᵢ‖² + ‖x̂ⱼ‖² − 2 cos, a few columns at a time, so that neither dense features nor their differences are ever whole in memory."""
     i, j = graph.incidence().forward.col.long().view(-1, 2).unbind(1)
     squares: Any = 0.0
     product: Any = 0.0
-    for columns in _columns(x, _BLOCK // max(1, i.numel(), graph.nodes)):
+    for columns in _smoothed(x, _BLOCK // max(1, i.numel(), graph.nodes), trust, graph):
         squares = squares + columns.square().sum(-1)
         product = product + (columns[..., i, :] * columns[..., j, :]).sum(-1)
-    there = (squares > 0).to(x.dtype)
-    length = torch.where(squares > 0, squares, 1.0).sqrt()
+    length, there = _lengths(squares)
     cosine = product / (length[..., i] * length[..., j])
     return (there[..., i] + there[..., j] - 2 * cosine).clamp_min(0)
+
+
+def _smoothed(x: Tensor | SparseFeatures, width: int, trust: list[Tensor], graph: Graph) -> Iterator[Tensor]:
+    """Columns of the rows at length one after every smoothing; as they came where there is none, since lengths cancel."""
+    if not trust:
+        yield from _columns(x, width)
+        return
+    length, _ = _lengths(sum(columns.square().sum(-1) for columns in _columns(x, width)))
+    ends = _edges_to_ends(graph, x.dtype)
+    shares = [ends @ weights[..., None] for weights in trust]
+    for columns in _columns(x, width):
+        means = columns / length[..., None]
+        for weights, share in zip(trust, shares, strict=True):
+            both = ends @ (weights[..., None] * (ends.T @ means))  # the other end of every edge, and oneself as often
+            means = (both + (_OWN - share) * means) / (_OWN + share)
+        yield means
+
+
+def _edges_to_ends(graph: Graph, dtype: torch.dtype) -> Operator:
+    """Sums over the edges of every node."""
+    b = graph.incidence()
+    down, up = (csr._replace(val=torch.ones_like(csr.val, dtype=dtype)) for csr in (b.transpose, b.forward))
+    return Operator(down, up, (b.shape[1], b.shape[0]))
+
+
+def _lengths(squares: Any) -> tuple[Tensor, Tensor]:
+    """Lengths of rows, 1 for those of zeros, and 1 or 0 for rows that have one."""
+    return torch.where(squares > 0, squares, 1.0).sqrt(), (squares > 0).to(squares.dtype)
 
 
 def _columns(x: Tensor | SparseFeatures, width: int) -> Iterator[Tensor]:

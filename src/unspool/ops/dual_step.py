@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops import kernels, pull
+from unspool.ops import kernels, pull, room
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_shared, fold_signal, unfold_signal
 from unspool.ops.operator import Csr, Operator
@@ -71,7 +71,7 @@ def _kernels(z: Tensor) -> Any:
 
 def _product(csr: Csr, z: Tensor, like: Tensor) -> Tensor:
     if not kernels.fused(z):
-        return product(csr, z.flatten(1)).view(like.shape)
+        return product(csr, z.flatten(1), room.empty_like(like).flatten(1)).view(like.shape)
     from unspool.ops.kernels import cuda
 
     out = torch.empty_like(like)
@@ -133,7 +133,8 @@ class _DualStep(torch.autograd.Function):
                 given
             )
         else:
-            back = _DualStepBack.apply(*graph, along, down, z, ahead, size, radius, ctx.cut)
+            wants = ctx.needs_input_grad[10]
+            back = _DualStepBack.apply(*graph, along, down, z, ahead, size, radius, ctx.cut, wants)
         return (None,) * 8 + (*back, None)
 
 
@@ -145,6 +146,7 @@ class _DualStepBack(torch.autograd.Function):
     def forward(
         crow: Tensor, col: Tensor, val: Tensor, hubs: Tensor, crow_t: Tensor, col_t: Tensor, val_t: Tensor, hubs_t: Tensor,
         along: Tensor | None, down: Tensor | None, z: Tensor, ahead: Tensor, size: Tensor, radius: Tensor, cut: Cut,
+        wants_slope: bool,
     ) -> Any:  # fmt: skip
         z, ahead = z.contiguous(), ahead.contiguous()
         along, down = (None if g is None else g.contiguous() for g in (along, down))
@@ -153,7 +155,7 @@ class _DualStepBack(torch.autograd.Function):
         pulled = _product(Csr(crow_t, col_t, val_t, hubs_t), back, ahead)
         groups = size.shape[0]
         # The gradient of σ is ⟨B H, G⟩ = ⟨H, Bᵀ G⟩, a sum over nodes.
-        slope = _dot(ahead, pulled, groups)
+        slope = _dot(ahead, pulled, groups) if wants_slope else torch.zeros_like(size)
         return back, pulled.mul_(each_block(size, z.shape[1])), slope, lean.view(radius.shape[0], -1).sum(1)
 
     @staticmethod
@@ -172,7 +174,7 @@ class _DualStepBack(torch.autograd.Function):
             else fold_shared(args[i], in_dims[i], trials)
             for i in (12, 13)
         )
-        back, pulled, slope, lean = _DualStepBack.apply(*args[:8], *signals, *numbers, args[14])
+        back, pulled, slope, lean = _DualStepBack.apply(*args[:8], *signals, *numbers, *args[14:])
         own = (slope.view(trials, -1), lean.view(trials, -1))
         return (unfold_signal(back, trials), unfold_signal(pulled, trials), *own), (1, 1, 0, 0)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from unspool.ops import room
 from unspool.ops.column_pieces import cache_bytes
 from unspool.ops.kernels import cpu
 from unspool.ops.operator import Csr
@@ -17,7 +18,7 @@ _SHARE = 16
 
 def step(csr: Csr, z: Tensor, ahead: Tensor, size: Tensor, radius: Tensor, cut: int) -> Tensor:
     """Z + σ B H, cut, for signals (rows, blocks, channels) and numbers (groups of blocks,)."""
-    out, (signal, scale) = torch.empty_like(z), _scaled(ahead, size)
+    out, (signal, scale) = room.empty_like(z), _scaled(ahead, size)
     far = _column(radius, z.shape[1])
     for first, last, part in _pieces(csr, z):
         rows = out[first:last]
@@ -40,12 +41,12 @@ def step_backward(
     cut: int,
 ) -> tuple[Tensor, Tensor]:
     """The gradient of what is cut, from those of the new Z and of Bᵀ Z, and that of the radius, block by block."""
-    back, (signal, scale) = torch.empty_like(z), _scaled(ahead, size)
+    back, (signal, scale) = room.empty_like(z), _scaled(ahead, size)
     far = _column(radius, z.shape[1])
     lean = z.new_zeros(z.shape[1])
-    scratch = z.new_empty(_rows(z), *z.shape[1:])
+    scratch = z.new_empty(2, _rows(z), *z.shape[1:])
     for first, last, part in _pieces(csr, z):
-        value, grad = scratch[: last - first], back[first:last]
+        (value, product), grad = scratch[:, : last - first], back[first:last]
         _differences(part, signal, value, scale, z[first:last])
         given = None if along is None else along[first:last]
         if down is None:
@@ -55,7 +56,8 @@ def step_backward(
             _differences(part, down, grad, 1.0, given)
         if cut == 0:
             length, factor, outside = _shrunk(value, far)
-            found = torch.where(outside, torch.linalg.vecdot(value, grad)[..., None] / length, 0.0)
+            found = torch.mul(value, grad, out=product).sum(-1, keepdim=True)
+            found = torch.where(outside, found / length, 0.0)
             lean += found.sum((0, 2))
             grad.mul_(factor).addcmul_(value, found * far / (length * length), value=-1.0)
         else:
