@@ -30,6 +30,7 @@ import torch
 from unspool import IncompatibleError, datasets, models, study
 from unspool.study import Access, Result, Status, Store, StoreProblem
 from unspool.study.machines.crew import train_on_machines
+from unspool.study.machines.worker import Waited
 from unspool.study.study import StoreTracker
 from unspool.train import DataRecord, Ending, TrialLoader
 
@@ -75,7 +76,7 @@ def owner() -> list[int]:
     return found
 
 
-def on_machines(path: Path, given: argparse.Namespace) -> Any:
+def on_machines(path: Path, given: argparse.Namespace) -> Waited:
     """Train what is not there yet; what workers waited."""
     trials = space(given.trials, given.epochs).trials("contextual sbm")
     loader = TrialLoader(data())
@@ -83,28 +84,51 @@ def on_machines(path: Path, given: argparse.Namespace) -> Any:
         return train_on_machines(StoreTracker(store, trials, loader.record), loader, cluster, None, most=given.most)
 
 
-class Killer(threading.Thread):
-    """Kills a node whenever another share of the trials is done, and puts a new one in its place; the owner at last."""
+def begin(path: Path, given: argparse.Namespace) -> Any:
+    """The study in a process of its own, which says at the end what workers waited, or what went wrong."""
+    command = [
+        sys.executable,
+        __file__,
+        "--work",
+        str(path),
+        "--trials",
+        given.trials,
+        "--epochs",
+        given.epochs,
+        "--most",
+        given.most,
+    ]
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def __init__(self, cluster: Any, nodes: list[Any], path: Path, trials: int, kills: int) -> None:
-        super().__init__(daemon=True)
-        self.cluster, self.nodes, self.path = cluster, nodes, path
-        self.moments = [trials * (turn + 1) // (kills + 2) for turn in range(kills + 1)]
-        self.struck = list[str]()
 
-    def run(self) -> None:
-        for turn, moment in enumerate(self.moments, 1):
-            while done(self.path) < moment:
-                time.sleep(0.1)
-            if turn < len(self.moments):
-                self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
-                self.nodes.append(self.cluster.add_node(num_cpus=1))
-                self.struck.append(f"a node at {moment}")
-            else:
-                for pid in owner():
-                    os.kill(pid, signal.SIGKILL)
-                self.struck.append(f"the owner at {moment}")
-            print(f"  killed {self.struck[-1]} of the trials", flush=True)
+def ended(process: Any, path: Path) -> tuple[Waited | None, str]:
+    """What workers waited, or what went wrong."""
+    out, errors = process.communicate()
+    if process.returncode == 0:
+        seconds, trials = out.split()[-2:]
+        return Waited(float(seconds), int(trials)), ""
+    return None, errors.strip().splitlines()[-1].replace(str(path), path.name)
+
+
+def kill(cluster: Any, nodes: list[Any], process: Any, path: Path, trials: int, kills: int) -> list[str]:
+    """Kill a node whenever another share of the trials is done, and put a new one in its place; the owner at last."""
+    struck = list[str]()
+    for turn in range(1, kills + 2):
+        while done(path) < trials * turn // (kills + 2):
+            if process.poll() is not None:
+                return struck
+            time.sleep(0.1)
+        if turn <= kills:
+            cluster.remove_node(nodes.pop(0), allow_graceful=False)
+            struck.append("a node")
+        else:
+            for pid in owner():
+                os.kill(pid, signal.SIGKILL)
+            struck.append("the owner")
+        print(f"  killed {struck[-1]} when {done(path)} trials were done", flush=True)
+        if turn <= kills:
+            nodes.append(cluster.add_node(num_cpus=1))
+    return struck
 
 
 def compare(name: str, found: dict[str, Result], whole: dict[str, Result]) -> bool:
@@ -128,7 +152,9 @@ def machines(folder: Path, given: argparse.Namespace) -> bool:
     nodes = [cluster.add_node(num_cpus=1) for _ in range(given.nodes)]
     os.environ["RAY_ADDRESS"] = cluster.address
     began = time.monotonic()
-    waited = on_machines(folder / "all.db", given)
+    waited, problem = ended(begin(folder / "all.db", given), folder / "all.db")
+    if waited is None:
+        sys.exit(problem)
     print(
         f"{given.nodes} nodes, left alone: {time.monotonic() - began:.0f} s with their start; workers waited "
         f"{1000 * waited.seconds / waited.trials:.2f} ms a trial for the file",
@@ -136,17 +162,14 @@ def machines(folder: Path, given: argparse.Namespace) -> bool:
     )
     well = compare("left alone", table(folder / "all.db"), whole)
     path = folder / "killed.db"
-    killer = Killer(cluster, nodes, path, len(whole), given.kills)
-    killer.start()
-    try:
-        on_machines(path, given)
-    except IncompatibleError as problem:
-        print(f"  {len(table(path))} done, then: {problem}".replace(str(folder), "..."), flush=True)
-    killer.join(60)
-    on_machines(path, given)
-    well &= compare(f"killed ({', '.join(killer.struck)}) and run again", table(path), whole)
+    process = begin(path, given)
+    struck = kill(cluster, nodes, process, path, len(whole), given.kills)
+    _, problem = ended(process, path)
+    print(f"  {len(table(path))} done, then: {problem}", flush=True)
+    ended(begin(path, given), path)
+    well &= compare(f"killed ({', '.join(struck)}) and run again", table(path), whole)
     cluster.shutdown()
-    return well and len(killer.struck) == given.kills + 1
+    return well and len(struck) == given.kills + 1
 
 
 def watched(folder: Path, trials: int) -> bool:
@@ -188,9 +211,17 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--most", type=int, default=1)
     parser.add_argument("--watched", type=int, default=100_000)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     torch.set_num_threads(1)
+    if given.work is not None:
+        try:
+            waited = on_machines(given.work, given)
+        except IncompatibleError as problem:
+            sys.exit(str(problem))
+        print(waited.seconds, waited.trials)
+        return
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         well = machines(Path(folder), given)
         if given.watched:

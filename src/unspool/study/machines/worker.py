@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -99,10 +100,17 @@ def check_versions(wanted: Mapping[str, str], host: str) -> None:
             )
 
 
-class RemoteStore:
-    """The verbs of a store that a tracker needs, asked of the owner.
+#: Where trials take fewer seconds than this, the next one is asked for before it is wanted.
+AHEAD = 1.0
+#: Results that may be under way; then the oldest is waited for.
+UNDER_WAY = 32
 
-    Results are sent and not waited for: whatever is asked next is answered after them, and says what was wrong with them.
+
+class RemoteStore:
+    """The verbs of a store that a tracker needs, asked of the owner, so that training seldom waits.
+
+    Results are sent and not waited for; what was wrong with them is raised when something is asked later. Where trials are claimed one by
+    one and end within a second, the next is claimed while one trains: a worker holds one trial more than it trains, for a second at most.
 
     Args:
         ray: the module.
@@ -117,11 +125,33 @@ class RemoteStore:
     def __init__(self, ray: Any, owner: Any, worker: Worker) -> None:
         self._ray, self._owner, self._worker = ray, owner, worker
         self._sent: list[Any] = []
+        self._next: Any = None  # the answer to a claim that was made ahead
+        self._claimed_at = -math.inf
         self.seconds, self.finished = 0.0, 0
 
     def claim(self, keys: Sequence[str], count: int) -> list[str]:
         """As :meth:`~unspool.study.Store.claim`."""
-        return self._answer(self._owner.claim.remote(self._worker, list(keys), count))
+        quick = time.monotonic() - self._claimed_at < AHEAD
+        self._claimed_at = time.monotonic()
+        got = self._made_ahead(keys)
+        if len(got) < count:
+            got += self._answer(self._claim(keys, count - len(got)))
+        if quick and len(got) == count == 1:
+            self._next = self._claim([key for key in keys if key != got[0]], 1)
+        return got
+
+    def _claim(self, keys: Sequence[str], count: int) -> Any:
+        return self._owner.claim.remote(self._worker, list(keys), count)
+
+    def _made_ahead(self, keys: Sequence[str]) -> list[str]:
+        """The trial that was claimed ahead, if it is among those that are wanted now; otherwise others may have it."""
+        if self._next is None:
+            return []
+        got, self._next = self._wait([self._next])[0], None
+        if got and got[0] not in keys:
+            self.release(got)
+            return []
+        return got
 
     def release(self, keys: Sequence[str]) -> None:
         """As :meth:`~unspool.study.Store.release`."""
@@ -129,25 +159,36 @@ class RemoteStore:
 
     def finish(self, pairs: Sequence[tuple[str, Result]]) -> None:
         """As :meth:`~unspool.study.Store.finish`, but not waited for."""
-        self._sent.append(self._owner.finish.remote(self._worker, list(pairs)))
+        self._send(self._owner.finish.remote(self._worker, list(pairs)))
         self.finished += len(pairs)
 
     def fail(self, key: str, message: str) -> None:
         """As :meth:`~unspool.study.Store.fail`, but not waited for."""
-        self._sent.append(self._owner.fail.remote(self._worker, key, message))
+        self._send(self._owner.fail.remote(self._worker, key, message))
 
     def leave(self) -> None:
         """Everything has been sent and written, and nothing is held any more."""
         self._answer(self._owner.leave.remote(self._worker.number))
 
+    def _send(self, message: Any) -> None:
+        self._sent.append(message)
+        # Of those that have been answered the answer is looked at now: it may be that the disk is full.
+        ready, self._sent = self._ray.wait(self._sent, num_returns=len(self._sent), timeout=0)
+        if len(self._sent) > UNDER_WAY:
+            ready.append(self._sent.pop(0))
+        self._wait(ready)
+
     def _answer(self, question: Any) -> Any:
+        """An answer, after those to all that was sent before."""
+        sent, self._sent = self._sent, []
+        return self._wait([*sent, question])[-1]
+
+    def _wait(self, questions: list[Any]) -> list[Any]:
         began = time.perf_counter()
         try:
-            *_, answer = answers(self._ray, [*self._sent, question])
+            return answers(self._ray, questions)
         finally:
-            self._sent = []
             self.seconds += time.perf_counter() - began
-        return answer
 
 
 def answers(ray: Any, questions: Any) -> Any:
