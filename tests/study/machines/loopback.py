@@ -12,8 +12,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from click.testing import CliRunner
+
 import unspool as us
 from unspool import datasets
+from unspool.cli.main import cli
 from unspool.study import Access, Status, Store, StoreProblem
 from unspool.train import TrialLoader
 
@@ -125,6 +128,34 @@ def gpus(folder):
     }
 
 
+def on_the_command_line(folder):
+    """What ``unspool study run --machines`` says, and what is in the file."""
+    words = [
+        "study",
+        "run",
+        "MLP",
+        "--dataset",
+        "contextual_sbm",
+        "--seeds",
+        "4",
+        "--epochs",
+        "5",
+        "--hidden",
+        "4",
+        "--machines",
+        "auto",
+        "--device",
+        "cpu",
+        "--json",
+    ]
+    result = CliRunner().invoke(cli, [*words, "--out", str(folder / "cli.db")], catch_exceptions=False)
+    return {
+        "code": result.exit_code,
+        "said": [json.loads(line) for line in result.stdout.splitlines()],
+        "done": done(folder / "cli.db"),
+    }
+
+
 def main():
     from ray.cluster_utils import Cluster
 
@@ -138,7 +169,7 @@ def main():
     with us.study.Ray().connected("cpu") as found:
         print(json.dumps({
             "alone": told(alone.rows), "cluster": [str(found), found.workers(100)], "gpus": gpus(folder / "gpu"),
-            "disturbed": disturbed(folder, cluster, node), "locks": [one.name for one in folder.rglob("*.lock")],
+            "cli": on_the_command_line(folder), "disturbed": disturbed(folder, cluster, node), "locks": [one.name for one in folder.rglob("*.lock")],
         }))  # fmt: skip
     cluster.shutdown()
 

@@ -35,6 +35,14 @@ def test_each_worker_has_a_gpu_of_its_own_and_rows_are_those_of_one_process(foun
     assert found["gpus"]["last"] == [24, 24, 0, best]
 
 
+def test_the_command_line_says_where_it_trains(found):
+    told = found["cli"]
+    assert (told["code"], told["done"]) == (0, 4)
+    start = told["said"][0]
+    assert (start["event"], start["machines"], start["jobs"], start["device"]) == ("start", 3, 3, "cpu")
+    assert (told["said"][-1]["event"], told["said"][-1]["done"], told["said"][-1]["running"]) == ("summary", 4, 0)
+
+
 def test_interrupted_and_killed_a_study_ends_as_if_nothing_had_happened(found):
     told = found["disturbed"]
     assert [told[name]["amid"] for name in ("interrupted", "owner", "node")] == [True, True, True]

@@ -31,12 +31,7 @@ def get(questions):
     return pickle.loads(pickle.dumps(found))
 
 
-def wait(questions, num_returns, timeout):
-    """All are answered at once."""
-    return list(questions), []
-
-
-WIRE = SimpleNamespace(get=get, wait=wait, exceptions=SimpleNamespace(RayTaskError=TaskError))
+WIRE = SimpleNamespace(get=get, exceptions=SimpleNamespace(RayTaskError=TaskError))
 
 
 class Handle:

@@ -73,13 +73,14 @@ class Ray:
             device: where workers train: ``"cpu"`` or ``"cuda"``; GPUs where the machines have any when omitted.
         """
         ray = import_ray()
-        ours = not ray.is_initialized()
-        if ours:
-            _connect(ray, self.address)
-        try:
+        if ray.is_initialized():
             yield Cluster(ray, self, device)
-        finally:
-            if ours:
+            return
+        with _quiet():
+            _connect(ray, self.address)
+            try:
+                yield Cluster(ray, self, device)
+            finally:
                 ray.shutdown()
 
 
@@ -179,6 +180,22 @@ def _connect(ray: Any, address: str) -> None:
     finally:
         if ours:  # Trap: Ray puts a handler of its own in its place, which ends us in the middle of everything
             signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Trap: when a machine dies, Ray prints a page on our standard output, where programs read JSON; no option of its own prevents that."""
+    try:
+        inside: Any = importlib.import_module("ray._private.worker")
+        before = inside.print_to_stdstream
+    except (ImportError, AttributeError):  # another version prints in another way, or not at all
+        yield
+        return
+    inside.print_to_stdstream = lambda *given, **more: None
+    try:
+        yield
+    finally:
+        inside.print_to_stdstream = before
 
 
 def _knock(address: str) -> None:

@@ -102,7 +102,7 @@ def check_versions(wanted: Mapping[str, str], host: str) -> None:
 
 #: Where trials take fewer seconds than this, the next one is asked for before it is wanted.
 AHEAD = 1.0
-#: Results that may be under way; then the oldest is waited for.
+#: Results that may be under way; then the answers to the older ones are looked at.
 UNDER_WAY = 32
 
 
@@ -172,11 +172,10 @@ class RemoteStore:
 
     def _send(self, message: Any) -> None:
         self._sent.append(message)
-        # Of those that have been answered the answer is looked at now: it may be that the disk is full.
-        ready, self._sent = self._ray.wait(self._sent, num_returns=len(self._sent), timeout=0)
-        if len(self._sent) > UNDER_WAY:
-            ready.append(self._sent.pop(0))
-        self._wait(ready)
+        if len(self._sent) >= UNDER_WAY:  # the older half has been answered long since; it may be that the disk is full
+            half = UNDER_WAY // 2
+            self._wait(self._sent[:half])
+            self._sent = self._sent[half:]
 
     def _answer(self, question: Any) -> Any:
         """An answer, after those to all that was sent before."""
