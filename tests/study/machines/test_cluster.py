@@ -87,7 +87,7 @@ def test_gpus_are_taken_where_machines_have_them_and_nobody_says_otherwise():
 
 
 def test_a_gpu_that_nobody_has_is_a_sentence():
-    with pytest.raises(us.IncompatibleError, match="none of the machines has declared a GPU"):
+    with pytest.raises(us.IncompatibleError, match="no worker has a GPU: none of the machines has declared one"):
         Cluster(fake(node("a", CPU=8.0)), Ray(), "cuda")
 
 
@@ -114,23 +114,24 @@ def test_a_head_that_does_not_answer_is_a_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("address", "raised", "said"),
     [
-        (ConnectionError("Could not find any running Ray instance."), "no Ray cluster runs on this machine; start one"),
+        ("local", Exception("The current node timed out during startup."), "Ray does not start on this machine .*timed out"),
+        ("auto", ConnectionError("Could not find any running Ray instance."), "no Ray cluster runs on this machine; start one"),
         (
-            RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.11.7\nThis process on x was "
+            "auto", RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.11.7\nThis process on x was "
                          "started with:\n    Ray: 2.60.0\n    Python: 3.12.1\n"),
             "the cluster runs Ray 2.50.0 and Python 3.11.7 and this machine Ray 2.60.0 and Python 3.12.1; install the same versions",
         ),
     ],
 )  # fmt: skip
-def test_what_ray_objects_to_is_a_sentence(monkeypatch, raised, said):
+def test_what_ray_objects_to_is_a_sentence(monkeypatch, address, raised, said):
     def init(*_, **__):
         raise raised
 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(**vars(fake()), init=init))
     with pytest.raises(us.IncompatibleError, match=said):
-        Ray().connected().__enter__()
+        Ray(address).connected().__enter__()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def found(tmp_path_factory):
     """What happened in loopback.py."""
     pytest.importorskip("ray")
     script = [sys.executable, str(Path(__file__).with_name("loopback.py")), str(tmp_path_factory.mktemp("loopback"))]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"}
     done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=600, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

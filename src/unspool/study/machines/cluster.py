@@ -122,7 +122,8 @@ class Cluster:
         self.device = ("cuda" if self.gpus else "cpu") if device is None else device
         if self.device == "cuda" and not self.gpus:
             raise IncompatibleError(
-                "none of the machines has declared a GPU to Ray; start it there with ray start --num-gpus, or train on the CPU"
+                "no worker has a GPU: none of the machines has declared one to Ray (ray start --num-gpus), or gpus=0 was asked for; "
+                "or train on the CPU"
             )
 
     def machines(self) -> list[Machine]:
@@ -175,7 +176,7 @@ def _connect(ray: Any, address: str) -> None:
             ray.init("local", include_dashboard=False, **told)
         else:
             ray.init(address, **told)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as problem:
+    except Exception as problem:  # Ray has no common error
         raise IncompatibleError(_unconnected(address, str(problem))) from None
     finally:
         if ours:  # Trap: Ray puts a handler of its own in its place, which ends us in the middle of everything
@@ -214,13 +215,17 @@ def _unconnected(address: str, said: str) -> str:
     if "Version mismatch" in said:
         lines = [line.strip() for line in said.splitlines() if line.strip().startswith(("Ray:", "Python:"))]
         return f"the cluster runs {_pair(lines[:2])} and this machine {_pair(lines[2:4])}; install the same versions on all machines"
-    if address == "auto":
+    reason = next((line.strip() for line in said.splitlines() if line.strip()), "no answer")[:160]
+    if address == "local":
+        return f"Ray does not start on this machine ({reason}); end other work, or train with jobs and without machines"
+    if address == "auto" and "Could not find" in said:
         return (
             "no Ray cluster runs on this machine; start one with ray start --head and join others with "
             "ray start --address=HOST:6379, or train on this machine alone with local"
         )
-    reason = next((line.strip() for line in said.splitlines() if line.strip()), "no answer")
-    return f"Ray cannot be reached at {address} from this machine ({reason[:160]}); run ray start --address={address} here first"
+    return (
+        f"Ray cannot be reached at {address} from this machine ({reason}); run ray start --address={address} here first"
+    )
 
 
 def _pair(lines: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import importlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from unspool.errors import IncompatibleError
@@ -74,6 +75,7 @@ class _Crew:
         self.working: dict[Any, tuple[int, str]] = {}  # the number and the machine of each worker
         self.deaths = Counter[str]()
         self.begun, self.waited = 0, Waited()
+        self.told_to_end = False
         self.changed = True  # whether there may be room for a worker that was not there before
 
     def run(self) -> Waited:
@@ -85,10 +87,13 @@ class _Crew:
                 if not self.working:
                     break
                 self._wait()
+                if self._is_late():
+                    self._tell_to_end()
             self._tell()
             self._ask(self.owner.close.remote())
         except BaseException:
             self._tell_to_end()
+            self._see_to_the_end()
             raise
         finally:
             self.ray.kill(self.owner)
@@ -114,7 +119,7 @@ class _Crew:
             self.machines, self.called_at = found, now
 
     def _begin_where_there_is_room(self) -> None:
-        if not self.changed or (self.until is not None and time.monotonic() >= self.until):
+        if not self.changed or self._is_late():
             return
         self.changed = False
         busy = Counter(machine for _, machine in self.working.values())
@@ -160,7 +165,7 @@ class _Crew:
             raise self._owner_died() from problem
         except errors.RayTaskError as problem:
             raise _untrainable(problem) from None
-        except errors.RayError:  # it was killed, or its machine is gone
+        except errors.RayError:  # it was killed, or its machine is gone; or it was told to end
             self.deaths[machine] += 1
             self._ask(self.owner.leave.remote(number))
 
@@ -174,14 +179,24 @@ class _Crew:
         speeds = counts.epochs / spent, counts.ended / spent
         self.watch(Progress(counts.ended, total, counts.running, *speeds, best, left))
 
+    def _is_late(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
+
     def _tell_to_end(self) -> None:
-        """Workers end between two epochs and give back what they hold; those that cannot are killed."""
+        """Workers end between two epochs, as one process does at Ctrl-C, and give back what they hold."""
+        if not self.told_to_end:
+            self.told_to_end = True
+            for one in self.working:
+                self.ray.cancel(one, recursive=False)
+
+    def _see_to_the_end(self) -> None:
+        """Workers that cannot end are killed; what the others sent is written down."""
         workers = list(self.working)
-        for one in workers:
-            self.ray.cancel(one, recursive=False)
         _, late = self.ray.wait(workers, num_returns=len(workers), timeout=PATIENCE) if workers else ([], [])
         for one in late:
             self.ray.cancel(one, force=True, recursive=False)
+        with suppress(Exception):  # whatever ended the study is what is said of it
+            self._ask(self.owner.close.remote())
 
 
 def _on(machine: str) -> Any:
