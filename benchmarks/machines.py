@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,14 +66,15 @@ def done(path: Path) -> int:
         return 0
 
 
-def owner() -> list[int]:
-    """The process that keeps the file; Ray names it so."""
+def owner(path: Path) -> list[int]:
+    """The process that keeps the file: Ray names it so, and it has the file open."""
     found = list[int]()
-    for one in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found += [int(one.parent.name)] * one.read_bytes().startswith(b"ray::Owner")
-        except OSError:
-            continue
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (one / "cmdline").read_bytes().startswith(b"ray::Owner"):
+                found += [int(one.name)] * any(
+                    os.readlink(link) == str(path.resolve()) for link in (one / "fd").iterdir()
+                )
     return found
 
 
@@ -122,7 +124,7 @@ def kill(cluster: Any, nodes: list[Any], process: Any, path: Path, trials: int, 
             cluster.remove_node(nodes.pop(0), allow_graceful=False)
             struck.append("a node")
         else:
-            for pid in owner():
+            for pid in owner(path):
                 os.kill(pid, signal.SIGKILL)
             struck.append("the owner")
         print(f"  killed {struck[-1]} when {done(path)} trials were done", flush=True)

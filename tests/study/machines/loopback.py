@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,10 +74,14 @@ def said(call):
     return "nothing"
 
 
-def owners():
-    """The processes that keep a file."""
-    titles = {int(one.parent.name): one.read_bytes() for one in Path("/proc").glob("[0-9]*/cmdline") if one.exists()}
-    return [pid for pid, title in titles.items() if title.startswith(b"ray::Owner")]
+def owners(path):
+    """The process that keeps the file: Ray names it so, and it has the file open."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (one / "cmdline").read_bytes().startswith(b"ray::Owner"):
+                found += [int(one.name)] * any(os.readlink(link) == str(path) for link in (one / "fd").iterdir())
+    return found
 
 
 def disturbed(folder, cluster, node):
@@ -84,7 +89,7 @@ def disturbed(folder, cluster, node):
     path, found = folder / "study.db", {}
     blows = {
         "interrupted": lambda: os.kill(os.getpid(), signal.SIGINT),
-        "owner": lambda: [os.kill(pid, signal.SIGKILL) for pid in owners()],
+        "owner": lambda: [os.kill(pid, signal.SIGKILL) for pid in owners(path)],
         "node": lambda: cluster.remove_node(node, allow_graceful=False),
     }
     for name, strike in blows.items():
@@ -159,7 +164,7 @@ def on_the_command_line(folder):
 def main():
     from ray.cluster_utils import Cluster
 
-    folder = Path(sys.argv[1])
+    folder = Path(sys.argv[1]).resolve()
     (folder / "gpu").mkdir()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     node = cluster.add_node(num_cpus=1)
