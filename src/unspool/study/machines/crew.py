@@ -22,6 +22,8 @@ ROLL_CALL = 2.0
 DEATHS = 3
 #: Seconds that workers have to end when they are told to; then they are killed, and give back what they held.
 PATIENCE = 60.0
+#: Where the owner waits for the disk, so that workers need not.
+_ASIDE = "aside"
 
 
 def train_on_machines(
@@ -68,7 +70,9 @@ class _Crew:
         self.path = tracker.store.path
         self.names = {key: trial for trial, key in tracker.keys.items()}
         self.told = self.ray.put((tracker.through(None), loader.on("cpu")))
-        make = self.ray.remote(Owner).options(num_cpus=0, scheduling_strategy=_on(cluster.home))
+        make = self.ray.remote(Owner).options(
+            num_cpus=0, scheduling_strategy=_on(cluster.home), concurrency_groups={_ASIDE: 1}
+        )
         self.owner = make.remote(self.path, list(self.names))
         self.machines: list[Machine] = []
         self.called_at = 0.0
@@ -170,7 +174,7 @@ class _Crew:
             self._ask(self.owner.leave.remote(number))
 
     def _tell(self) -> None:
-        counts: Counts = self._ask(self.owner.counts.remote())
+        counts: Counts = self._ask(self.owner.counts.options(concurrency_group=_ASIDE).remote())
         if self.watch is None:
             return
         spent, total = max(time.monotonic() - self.began, 1e-9), len(self.names)

@@ -94,12 +94,12 @@ class Owner:
     def finish(self, worker: Worker, pairs: Sequence[tuple[str, Result]]) -> None:
         """As :meth:`Store.finish`, also for a worker that was thought dead: a result is a result."""
         self._store.finish(pairs, durable=False)
-        self._unsynced = True
         new = [(key, result) for key, result in pairs if key not in self._ended]
-        self._end(worker, [key for key, _ in pairs])
         self._epochs += sum(result.epochs for _, result in new)
         scores = [(result.valid_score, key) for key, result in new if result.valid_score == result.valid_score]
         self._best = max([*scores, *([] if self._best is None else [self._best])], default=None)
+        self._unsynced = True
+        self._end(worker, [key for key, _ in pairs])
 
     def fail(self, worker: Worker, key: str, message: str) -> None:
         """As :meth:`Store.fail`."""
@@ -115,11 +115,12 @@ class Owner:
             store.leave()
 
     def counts(self) -> Counts:
-        """How far the trials of this run are; what is counted is on the disk."""
-        if self._unsynced:
+        """How far the trials of this run are; what is counted is on the disk. May run beside the other verbs, who need not wait for the disk."""
+        unsynced, self._unsynced = self._unsynced, False
+        found = Counts(len(self._ended), sum(map(len, list(self._held.values()))), self._epochs, self._best)
+        if unsynced:
             self._store.sync()
-            self._unsynced = False
-        return Counts(len(self._ended), sum(map(len, self._held.values())), self._epochs, self._best)
+        return found
 
     def waiting(self) -> int:
         """Trials of this run that nobody trains, here or elsewhere on this machine."""

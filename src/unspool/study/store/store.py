@@ -167,9 +167,11 @@ class Store:
             sql.executemany(change, [(sealed(key, "done", None, *values), *values, key) for key, values in found])
 
     def sync(self) -> None:
-        """Return when all that was written so far outlives a power cut."""
-        with self._connection.changing() as sql:
-            _touch(sql)
+        """Return when all that was written before outlives a power cut; others may write meanwhile, from other threads too."""
+        if self.path is not None:
+            # Trap: SQLite keeps no lock on this file; opening and closing the study itself would let go of the locks of this process.
+            with suppress(FileNotFoundError), Path(f"{self.path}-wal").open("rb+") as log:
+                os.fsync(log.fileno())
 
     def fail(self, key: str, message: str) -> None:
         """Write down that a trial went wrong; it counts as ended until :meth:`retry_failed`."""
@@ -283,7 +285,9 @@ class Store:
 
         A trial takes about a kilobyte.
         """
-        self.sync()
+        with self._connection.changing() as sql:
+            sql.execute("INSERT OR REPLACE INTO meta VALUES ('probe', '')")
+            sql.execute("DELETE FROM meta WHERE name = 'probe'")
         if self.path is not None:
             check_disk_space(self.path, size)
 
@@ -367,12 +371,6 @@ class Store:
                 raise StoreProblem(
                     f"{self.path} is in use by process {pid} on {host}, and one file serves one machine; give this machine its own file"
                 )
-
-
-def _touch(sql: sqlite3.Connection) -> None:
-    """Change something, so that there is something to write."""
-    sql.execute("INSERT OR REPLACE INTO meta VALUES ('probe', '')")
-    sql.execute("DELETE FROM meta WHERE name = 'probe'")
 
 
 def _free(sql: sqlite3.Connection, token: str) -> None:
