@@ -70,9 +70,8 @@ class _Crew:
         self.path = tracker.store.path
         self.names = {key: trial for trial, key in tracker.keys.items()}
         self.told = self.ray.put((tracker.through(None), loader.on("cpu")))
-        make = self.ray.remote(Owner).options(
-            num_cpus=0, scheduling_strategy=_on(cluster.home), concurrency_groups={_ASIDE: 1}
-        )
+        actor = self.ray.remote(num_cpus=0, concurrency_groups={_ASIDE: 1})(Owner)
+        make = actor.options(scheduling_strategy=_on(cluster.home))
         self.owner = make.remote(self.path, list(self.names))
         self.machines: list[Machine] = []
         self.called_at = 0.0
@@ -167,7 +166,7 @@ class _Crew:
             self.waited += answers(self.ray, one)
         except errors.RayActorError as problem:  # what the worker saw of the owner
             raise self._owner_died() from problem
-        except errors.RayTaskError as problem:
+        except (errors.RayTaskError, errors.RaySystemError) as problem:  # it could not even read what it was told
             raise _untrainable(problem) from None
         except errors.RayError:  # it was killed, or its machine is gone; or it was told to end
             self.deaths[machine] += 1
