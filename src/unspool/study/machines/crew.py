@@ -24,6 +24,8 @@ DEATHS = 3
 PATIENCE = 60.0
 #: Where the owner waits for the disk, so that workers need not.
 _ASIDE = "aside"
+#: What Python says of a package that is not there.
+_MISSING = "No module named"
 
 
 def train_on_machines(
@@ -210,7 +212,7 @@ def _on(machine: str) -> Any:
 def _untrainable(problem: Any) -> IncompatibleError:
     """A worker that could not begin, in one sentence."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    missing = next((line for line in lines if "No module named" in line), None)
+    missing = next((line[line.index(_MISSING) :] for line in lines if _MISSING in line), None)
     if missing is not None:
         return IncompatibleError(f"a machine cannot train ({missing}); install the same packages on all machines")
     return IncompatibleError(f"a worker failed: {lines[-1] if lines else problem}")
