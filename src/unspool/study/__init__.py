@@ -15,6 +15,7 @@ from unspool.study.engine import train_trials
 from unspool.study.engine.packing import Group, Packing, packing
 from unspool.study.engine.progress import Progress
 from unspool.study.evaluation import Outcome, evaluate
+from unspool.study.machines import Ray
 from unspool.study.optuna_search import optimise, suggest
 from unspool.study.report import write_report
 from unspool.study.results.best import Best, Measure, Sample
@@ -29,7 +30,7 @@ from unspool.study.study import Study, run, train_again
 from unspool.train import Result, Trial
 
 __all__ = [
-    "Access", "Best", "Comparison", "Group", "Importance", "Measure", "Method", "Outcome", "Packing", "Progress", "Result", "Row", "Sample", "Space", "Status", "Store",
+    "Access", "Best", "Comparison", "Group", "Importance", "Measure", "Method", "Outcome", "Packing", "Progress", "Ray", "Result", "Row", "Sample", "Space", "Status", "Store",
     "StoreProblem", "Study", "Test", "Trial", "TrialBatch", "TrialTable", "choice", "compare", "compare_all", "declared_search", "evaluate", "export",
     "grid", "importance", "integers", "log_uniform", "optimise", "packing", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
     "plot_leaders", "random", "run", "suggest", "train_again", "train_trials", "uniform", "write_report",

@@ -14,8 +14,8 @@ import torch
 from unspool import parallel
 from unspool.errors import IncompatibleError
 from unspool.study.engine import train_trials
-from unspool.study.engine.progress import EVERY, Progress
-from unspool.study.store import Row, Status
+from unspool.study.engine.progress import EVERY, Progress, pause_after
+from unspool.study.store import Glance, Status
 from unspool.train import TrialLoader
 from unspool.train.threads import asked_threads, use_threads
 
@@ -46,11 +46,14 @@ def train_together(
         raise IncompatibleError(
             f"something cannot go to other processes ({problem}); give a loss and models that have a name in a module, or jobs=1"
         ) from problem
+    pause = EVERY
     try:
         while any(worker.is_alive() for worker in workers):
-            time.sleep(EVERY)
+            time.sleep(pause)
             if watch is not None:
+                looked = time.process_time()
                 watch(seen())
+                pause = pause_after(time.process_time() - looked)
     except KeyboardInterrupt:
         parallel.tell_to_end(workers)
         raise
@@ -63,7 +66,7 @@ def train_together(
     if watch is not None:
         watch(seen())
     lost = sum(worker.exitcode != 0 for worker in workers)
-    left = sum(row.status is Status.WAITING for row in seen.rows()) if lost else 0
+    left = seen.waiting() if lost else 0
     if left:
         raise IncompatibleError(
             f"{lost} of {jobs} processes ended early and left {left} trials; run again to train them, with fewer jobs if memory is short"
@@ -83,26 +86,22 @@ class _Seen:
     def __init__(self, tracker: Any) -> None:
         self._store, self._names = tracker.store, {key: trial for trial, key in tracker.keys.items()}
         self._began = time.monotonic()
-        self._before = {row.key for row in self._ended()}
+        self._before = {one.key for one in self._glances() if one.ended}
 
-    def rows(self) -> list[Row]:
-        """Those of the tracker."""
-        return [row for row in self._store.rows() if row.key in self._names]
+    def _glances(self) -> list[Glance]:
+        return [one for one in self._store.glances() if one.key in self._names]
 
-    def _ended(self) -> list[Row]:
-        return [row for row in self.rows() if row.status in (Status.DONE, Status.FAILED)]
+    def waiting(self) -> int:
+        """Trials that nobody trains."""
+        return sum(one.status is Status.WAITING for one in self._glances())
 
     def __call__(self) -> Progress:
-        rows, spent = self.rows(), max(time.monotonic() - self._began, 1e-9)
-        done = [row for row in rows if row.status in (Status.DONE, Status.FAILED)]
-        new = [row for row in done if row.key not in self._before]
-        scored = [
-            (row.result.valid_score, row.key)
-            for row in done
-            if row.result is not None and row.result.valid_score == row.result.valid_score
-        ]
+        seen, spent = self._glances(), max(time.monotonic() - self._began, 1e-9)
+        done = [one for one in seen if one.ended]
+        new = [one for one in done if one.key not in self._before]
+        scored = [(one.valid_score, one.key) for one in done if one.valid_score is not None]
         best = None if not scored else (max(scored)[0], self._names[max(scored)[1]])
-        epochs = sum(row.result.epochs for row in new if row.result is not None)
-        left = None if not new else spent * (len(rows) - len(done)) / len(new)
-        running = sum(row.status is Status.RUNNING for row in rows)
-        return Progress(len(done), len(rows), running, epochs / spent, len(new) / spent, best, left)
+        epochs = sum(one.epochs for one in new if one.epochs is not None)
+        left = None if not new else spent * (len(seen) - len(done)) / len(new)
+        running = sum(one.status is Status.RUNNING for one in seen)
+        return Progress(len(done), len(seen), running, epochs / spent, len(new) / spent, best, left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import os
 import shutil
@@ -17,10 +18,12 @@ from torch import nn
 
 from unspool.datasets import Dataset
 from unspool.device import check_device, device_for
-from unspool.errors import UNSHOWN, IncompatibleError, InputError
+from unspool.errors import UNSHOWN, IncompatibleError, InputError, mention
 from unspool.settings.kinds import Mismatch, Whole
 from unspool.study.engine import train_trials
 from unspool.study.engine.progress import Progress
+from unspool.study.machines.cluster import Ray
+from unspool.study.machines.crew import train_on_machines
 from unspool.study.processes import train_together
 from unspool.study.report import write_report
 from unspool.study.results.best import Best, Measure
@@ -214,6 +217,12 @@ class StoreTracker:
         self.keys = dict(zip(self.trials, keys, strict=True))
         self._back = dict(zip(keys, self.trials, strict=True))
 
+    def through(self, store: Any) -> StoreTracker:
+        """The same trials in something else that claims, finishes, fails and releases as a store does."""
+        other = copy.copy(self)
+        other.store = store
+        return other
+
     def claim(self, wanted: Sequence[Trial], count: int) -> list[Trial]:
         """Those that nobody has."""
         return [self._back[key] for key in self.store.claim([self.keys[t] for t in wanted], count)]
@@ -256,6 +265,7 @@ def run(
     loss: Any = None,
     retry_failed: bool = False,
     threads: int | None = None,
+    machines: Ray | None = None,
 ) -> Study:
     """Train all trials of a space on a dataset, as many at once as fit; those that are in the store already are not trained again.
 
@@ -277,6 +287,8 @@ def run(
         loss: the upper loss, as for :class:`~unspool.train.Task`.
         retry_failed: train trials of the store again that failed before.
         threads: of each process on a CPU; one on graphs of up to 4,096 nodes and all cores above when omitted.
+        machines: a Ray cluster whose machines train, with threads, GPUs and workers as it says, in the place of ``jobs`` and ``threads``;
+            ``device`` is then where they train. The file stays on this machine.
 
     Example:
         >>> import unspool as us
@@ -291,20 +303,28 @@ def run(
         raise InputError("jobs", jobs, "a whole number of at least 1")
     if seconds is not None and not seconds > 0:
         raise InputError("seconds", seconds, "a positive number")
-    for name, given in (("loss", loss), ("device", device)):
+    for name, given in (("loss", loss), ("device", None if machines is not None else device)):
         if isinstance(dataset, TrialLoader) and given is not None:
             raise InputError(name, UNSHOWN, "nothing with a TrialLoader, which has its own", "give it to the loader")
-    loader = dataset if isinstance(dataset, TrialLoader) else _loader(dataset, device, loss)
+    if machines is not None:
+        _check_machines(jobs, threads, device)
+    here = device if machines is None else "cpu"
+    loader = dataset if isinstance(dataset, TrialLoader) else _loader(dataset, here, loss)
     trials = space.trials(loader.name) if isinstance(space, Space) else list(space)
     if not trials:
         raise ValueError("there is nothing to train: the space has no trials")
-    kept, folder = _opened(store, jobs)
+    kept, folder = _opened(store, alone=jobs == 1 and machines is None)
     kept.check_disk_space()
     if retry_failed:
         kept.retry_failed()
+    if machines is not None and kept.path is None:
+        raise InputError("store", UNSHOWN, "a file with machines", "a study in memory stays in its process")
     tracker = StoreTracker(kept, trials, loader.record)
     with use_threads(threads):
-        if jobs > 1 and loader.device.type == "cpu" and len(trials) > 1:
+        if machines is not None:
+            with machines.connected(None if device is None else str(device)) as cluster:
+                train_on_machines(tracker, loader, cluster, watch, most=most, seconds=seconds)
+        elif jobs > 1 and loader.device.type == "cpu" and len(trials) > 1:
             jobs = min(jobs, len(trials))
             share = -(-len(trials) // jobs)  # or the first process takes all that fit into one batch
             train_together(tracker, loader, jobs, watch, most=min(most, share), seconds=seconds)
@@ -319,11 +339,23 @@ def _loader(dataset: Dataset | str, device: torch.device | str | None, loss: Any
     return TrialLoader(dataset, device_for(device), loss=loss)
 
 
-def _opened(store: Store | str | os.PathLike[str] | None, jobs: int) -> tuple[Store, Any]:
+def _check_machines(jobs: int, threads: int | None, device: torch.device | str | None) -> None:
+    """What :class:`Ray` says itself is not said twice."""
+    if jobs != 1:
+        raise InputError("jobs", jobs, "nothing with machines", f"say {mention('machines', 'Ray(workers=...)')}")
+    if threads is not None:
+        raise InputError("threads", threads, "nothing with machines", f"say {mention('machines', 'Ray(cpus=...)')}")
+    if device is not None and str(device) not in ("cpu", "cuda"):
+        raise InputError(
+            "device", str(device), "'cpu' or 'cuda' with machines", "each worker has one GPU, the one that Ray gives it"
+        )
+
+
+def _opened(store: Store | str | os.PathLike[str] | None, alone: bool) -> tuple[Store, Any]:
     """The store, and the temporary folder that it lies in, if it does."""
     if isinstance(store, Store):
         return store, None
-    if store is not None or jobs == 1:
+    if store is not None or alone:
         return Store(store), None
     folder = _OwnFolder()
     return Store(folder.path / "study.db"), folder

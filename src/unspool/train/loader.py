@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -114,6 +115,22 @@ class TrialLoader:
         # The first task checks the data, and the others take its tensors. Numbers stay as they came: each split scales its own.
         self._base: dict[bool, Task] = {}
         self.first = self.task()
+
+    def on(self, device: torch.device | str) -> TrialLoader:
+        """The same on another device.
+
+        Example:
+            >>> from unspool import datasets
+            >>> loader = TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+            >>> loader.on("cpu") is loader
+            True
+        """
+        if torch.device(device) == self.device:
+            return self
+        other = copy.copy(self)
+        other.device, other._tasks, other._base = torch.device(device), {}, {}
+        other.first = other.task()
+        return other
 
     @property
     def score(self) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 
 import pytest
 
@@ -197,3 +198,27 @@ def test_presets_that_differ_between_models_are_told(tmp_path):
     assert "give --preset default --normalise-rows" in said
     said = ask("study", "run", f"{__name__}:Still", "SGC", *small, "--preset", "default", "--normalise-rows")
     assert "come from the preset default (rows scaled to sum 1)" in said
+
+
+@pytest.mark.parametrize(
+    ("machines", "said"),
+    [
+        (
+            "head",
+            "--machines head: expected auto, local, or the HOST:PORT of a Ray cluster that this machine belongs to",
+        ),
+        (
+            "auto",
+            "training on several machines needs Ray: pip install 'unspool[ray]' on each of them, or train on this one alone",
+        ),
+    ],
+)
+def test_machines_that_are_not_there_are_a_sentence(tmp_path, monkeypatch, machines, said):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert refuse("study", "run", *SMALL, "--out", tmp_path / "study.db", "--machines", machines) == said
+    assert not (tmp_path / "study.db").exists()
+
+
+def test_a_gpu_of_a_cluster_has_no_number(tmp_path):
+    said = refuse("study", "run", *SMALL, "--out", tmp_path / "study.db", "--machines", "auto", "--device", "cuda:1")
+    assert said.startswith("--device cuda:1: expected cpu or cuda with --machines; each worker")

@@ -1,12 +1,10 @@
 """unspool study status: counts, speed, and who is training."""
 
 import os
-from datetime import datetime, timedelta
 
 from cli.people import ask
-from cli.study.small import lines, rows, run
+from cli.study.small import lines, run
 from unspool.cli.study.screen import StudyScreen
-from unspool.cli.study.status import rate
 
 
 def test_counts(file):
@@ -28,10 +26,3 @@ def test_while_others_train(tmp_path, monkeypatch):
     (worker,) = told["workers"]
     assert worker["pid"] == os.getpid()
     assert 0 < worker["trials"] == told["running"]
-
-
-def test_the_speed_is_that_of_the_last_minute(file):
-    held = rows(file)
-    last = datetime.fromisoformat(max(row.finished_at for row in held))
-    assert rate(held, last + timedelta(seconds=1)) > 0
-    assert rate(held, last + timedelta(hours=1)) is None

@@ -88,6 +88,10 @@ def study() -> None:
     help="Threads of each process on a CPU; when omitted, one on graphs of up to 4,096 nodes and all cores above.",
 )  # fmt: skip
 @click.option(
+    "--machines", metavar="auto|local|HOST:PORT",
+    help="Train on the machines of a Ray cluster: the one this machine belongs to (auto), this machine alone with all its GPUs (local), or the one at HOST:PORT. --jobs is then the largest number of processes on all machines, one per core or GPU when omitted, and --threads the cores of each.",
+)  # fmt: skip
+@click.option(
     "--at-once", default=1024, show_default=True, type=Whole(1), help="Maximum number of trials in one batch."
 )
 @click.option(
@@ -113,6 +117,7 @@ def run(**options: Any) -> None:
       unspool study run my_models:Calm --setting depth=4,8 --keep 1
       unspool study run UGDGNN --paper-grid --dataset cora
       unspool study run GCN --edges friends.csv --features people.csv --label-column team
+      unspool study run GCN --random 1000 --machines auto
     """
     from unspool.cli.data_options import DataOptions
     from unspool.cli.study.run import StudyOptions

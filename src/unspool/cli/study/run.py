@@ -24,8 +24,10 @@ from unspool.cli.study.screen import StudyScreen, echo, span, teller
 from unspool.cli.study.space_options import SpaceOptions
 from unspool.cli.train_options import check_trials, loader_of, name_for_presets
 from unspool.device import check_device, device_for
+from unspool.errors import InputError, mention
 from unspool.parallel import worker_count
 from unspool.study import Row, Status, Store, Trial
+from unspool.study.machines.cluster import Cluster
 from unspool.train import TrialLoader
 from unspool.train.threads import SMALL
 
@@ -47,6 +49,7 @@ class StudyOptions:
     threads: int | None
     quiet: bool
     as_json: bool
+    machines: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,7 @@ class Work:
     keys: list[str]
     left: list[Trial]
     jobs: int
+    cluster: Cluster | None = None
 
     @property
     def before(self) -> int:
@@ -68,8 +72,24 @@ class Work:
 
 def run(how: SpaceOptions, data: DataOptions, options: StudyOptions) -> None:
     """Train what is not in the file yet, and show what came of all."""
+    if options.machines is None:
+        _run(how, data, options)
+        return
+    if options.device not in (None, "cpu", "cuda"):
+        raise InputError(
+            "device",
+            options.device,
+            f"cpu or cuda with {mention('machines')}",
+            "each worker has the GPU that Ray gives it",
+        )
+    machines = study.Ray(options.machines, cpus=1 if options.threads is None else options.threads, workers=options.jobs)
+    with machines.connected(options.device) as cluster:
+        _run(how, data, options, cluster)
+
+
+def _run(how: SpaceOptions, data: DataOptions, options: StudyOptions, cluster: Cluster | None = None) -> None:
     console = console_for(quiet=options.as_json or options.quiet)
-    device = device_for(options.device)
+    device = device_for(options.device if cluster is None else "cpu")
     check_device(device)
     space = how.space(data)
     loader = loader_of(data, how.loss, device)
@@ -85,7 +105,7 @@ def run(how: SpaceOptions, data: DataOptions, options: StudyOptions) -> None:
     with Store(options.out) as store:
         if options.retry_failed:
             store.retry_failed()
-        work = _prepare(store, space, trials, loader, options)
+        work = _prepare(store, space, trials, loader, options, cluster)
         _announce(work, options, console)
         began = time.monotonic()
         interrupted = _train(store, work, options, console)
@@ -99,10 +119,20 @@ def run(how: SpaceOptions, data: DataOptions, options: StudyOptions) -> None:
     _keep(rows, work, options, console)
 
 
-def _prepare(store: Store, space: study.Space, trials: list[Trial], loader: TrialLoader, options: StudyOptions) -> Work:
+def _prepare(
+    store: Store,
+    space: study.Space,
+    trials: list[Trial],
+    loader: TrialLoader,
+    options: StudyOptions,
+    cluster: Cluster | None,
+) -> Work:
     keys = store.add(trials, loader.record)
     ended = {row.key for row in store.rows() if row.status in (Status.DONE, Status.FAILED)}
     left = [trial for trial, key in zip(trials, keys, strict=True) if key not in ended]
+    if cluster is not None:
+        workers = cluster.workers(len(left)) if left else 1
+        return Work(space, trials, loader, keys, left, workers, cluster)
     cpu = loader.device.type == "cpu"
     epochs = sum(trial.config.epochs for trial in left)
     jobs = worker_count(options.jobs, len(left), epochs, loader.data.nodes <= SMALL) if cpu and left else 1
@@ -117,10 +147,12 @@ def _train(store: Store, work: Work, options: StudyOptions, console: Console) ->
     most = min(options.at_once, math.ceil(len(work.left) / work.jobs))
     try:
         with StudyScreen(console, options.as_json, work.before, teller(work.trials)) as screen:
+            where: dict[str, Any] = {"jobs": work.jobs, "threads": options.threads}
+            if work.cluster is not None:
+                where = {"machines": work.cluster.asked, "device": work.cluster.device}
             study.run(
-                work.left, work.loader, store=store, jobs=work.jobs, watch=screen.show, most=most, seconds=options.seconds,
-                threads=options.threads,
-            )  # fmt: skip
+                work.left, work.loader, store=store, watch=screen.show, most=most, seconds=options.seconds, **where
+            )
     except KeyboardInterrupt:
         return True
     return False
@@ -141,18 +173,21 @@ def _announce(work: Work, options: StudyOptions, console: Console) -> None:
     """Before the work: data, models, number of trials, device, file."""
     presets = _presets(work.trials)
     seeds = len({trial.seed for trial in work.trials})
-    device = str(work.loader.device)
-    packing = study.packing(work.left, work.loader.prepare)
+    device = str(work.loader.device) if work.cluster is None else work.cluster.device
+    # How a GPU packs is not known where there may be none.
+    known = device == str(work.loader.device)
+    packing = study.packing(work.left if known else [], work.loader.prepare)
     if options.as_json:
         echo({
             "event": "start", "data": work.loader.name, "models": [p.model.__name__ for p in work.space.parts],
             "trials": len(work.trials), "seeds": seeds, "finished_before": work.before, "device": device,
-            "jobs": work.jobs, "file": str(options.out), "packing": [asdict(group) for group in packing.groups],
+            "jobs": work.jobs, "machines": 1 if work.cluster is None else len(work.cluster.machines()), "file": str(options.out), "packing": [asdict(group) for group in packing.groups],
         })  # fmt: skip
         return
     many = f"{len(work.trials):,} trial{'s'[: len(work.trials) > 1]}"
     there = f", {work.before:,} of them there already" if work.before else ""
     crowd = f", {work.jobs} processes" if work.jobs > 1 else ""
+    crowd += "" if work.cluster is None else f" on {work.cluster}"
     crowd += "" if options.threads is None else f", {options.threads} thread{'s'[: options.threads > 1]} each"
     about = [f"{work.loader.data}", *column_lines(work.loader.data), *weight_lines(work.loader)]
     console.print("\n".join([*about, f"{work.space}"]), markup=False)

@@ -10,6 +10,18 @@ from unspool.train import Result, Trial
 
 #: Seconds between two reports, where nothing ended.
 EVERY = 0.2
+#: A look at a study is followed by a pause of so many times its length, or watching a large one would keep a core busy.
+IDLE = 30
+
+
+def pause_after(seconds: float, every: float = EVERY) -> float:
+    """How long to wait after a look that took so many seconds.
+
+    Example:
+        >>> pause_after(0.001), pause_after(0.1)
+        (0.2, 3.0)
+    """
+    return max(every, IDLE * seconds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,5 +3,6 @@
 from unspool.study.store.file import Access, StoreProblem
 from unspool.study.store.row import Row, Status
 from unspool.study.store.store import Store
+from unspool.study.store.tally import Glance, Tally
 
-__all__ = ["Access", "Row", "Status", "Store", "StoreProblem"]
+__all__ = ["Access", "Glance", "Row", "Status", "Store", "StoreProblem", "Tally"]

@@ -59,14 +59,19 @@ class Connection:
             yield self._sql
 
     @contextmanager
-    def changing(self) -> Generator[sqlite3.Connection]:
-        """The connection inside a transaction that happens as a whole or not at all."""
+    def changing(self, *, durable: bool = True) -> Generator[sqlite3.Connection]:
+        """The connection inside a transaction that happens as a whole or not at all.
+
+        Args:
+            durable: whether it outlives a power cut, too, and not only the end of this process; that takes a write to the disk itself.
+        """
         if self.access is Access.READ:
             raise StoreProblem(f"{self.name} was opened for reading; open it with Access.WRITE to change it")
         with self.using() as sql:
             # Trap: SQLite goes on writing to a file that was removed, and at the end all is lost without a word.
             if self._place() != self._file:
                 raise StoreProblem(f"{self.name} was removed or replaced while in use; put it back, or run again")
+            sql.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             sql.execute("BEGIN IMMEDIATE")
             try:
                 yield sql

@@ -100,6 +100,18 @@ def numbers(result: Result) -> tuple[Any, ...]:
 
 def read(columns: tuple[Any, ...], alive: AbstractSet[str]) -> Row:
     """A row from its columns; ``alive`` are the workers that are. Raises :class:`DamagedRow` where a seal is broken."""
+    check_seals(columns)
+    key, number, data, fingerprint, score, kind, source, trial, status, worker, message, finished_at, _, _, *values = (
+        columns
+    )
+    about = DataRecord(data, fingerprint, score, kind, None if source is None else _object(number, source))
+    state = status_of(status, worker, alive)
+    result = _result(number, values) if state is Status.DONE else None
+    return Row(key, number, about, _trial(number, trial), state, result, message, finished_at)
+
+
+def check_seals(columns: tuple[Any, ...]) -> None:
+    """Raise :class:`DamagedRow` where a row is not what was written; what it says is not read."""
     (
         key,
         number,
@@ -110,7 +122,7 @@ def read(columns: tuple[Any, ...], alive: AbstractSet[str]) -> Row:
         source,
         trial,
         status,
-        worker,
+        _,
         message,
         finished_at,
         made,
@@ -122,10 +134,6 @@ def read(columns: tuple[Any, ...], alive: AbstractSet[str]) -> Row:
     known = status in (state.value for state in Status)
     if made != sealed(key, number, data, fingerprint, score, kind, source, trial) or not whole or not known:
         raise DamagedRow(number)
-    about = DataRecord(data, fingerprint, score, kind, None if source is None else _object(number, source))
-    state = status_of(status, worker, alive)
-    result = _result(number, values) if state is Status.DONE else None
-    return Row(key, number, about, _trial(number, trial), state, result, message, finished_at)
 
 
 def _result(number: int, values: list[Any]) -> Result:
