@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from unspool.reproduce.lead.clock import Clock
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
 from unspool.study.store import Status
-from unspool.train import Trial, TrialLoader
+from unspool.train import Monitor, Trial, TrialLoader
 
 #: Slices of a later stage where time is limited: as many chances to stop in time.
 SLICES = 4
@@ -70,6 +70,26 @@ def choose(tried: Sequence[Tried]) -> int:
     best = max(tried, key=lambda one: (one.score, -one.loss))
     near = [place for place, one in enumerate(tried) if one.score >= best.score - best.error]
     return min(near, key=lambda place: (tried[place].loss, -tried[place].score))
+
+
+def ranked(left: Sequence[tuple[Trial, Tried]]) -> list[tuple[Trial, Tried]]:
+    """Settings in the order in which they go on: by mean score, then by mean loss, those of both ways to choose an epoch in turns.
+
+    Trap: where the highest score chooses the epoch, the score is the highest of all epochs and so too high; where the lowest loss does, the loss is
+    too low. So the two are not compared before the end, where :func:`choose` looks at both.
+
+    Example:
+        >>> import unspool as us
+        >>> config = us.train.TrainConfig
+        >>> by = [config(monitor=m, lr=r) for m in (Monitor.VALID_SCORE, Monitor.VALID_LOSS) for r in (0.01, 0.05)]
+        >>> found = [Tried((score,), (1.0,)) for score in (0.8, 0.9, 0.7, 0.6)]
+        >>> tried = [(Trial(us.models.GCN, config=c), one) for c, one in zip(by, found, strict=True)]
+        >>> [one.score for _, one in ranked(tried)]
+        [0.7, 0.9, 0.6, 0.8]
+    """
+    best = sorted(left, key=lambda one: (-one[1].score, one[1].loss))
+    groups = [[one for one in best if one[0].config.monitor is monitor] for monitor in Monitor]
+    return [one for turn in zip_longest(*groups) for one in turn if one is not None]
 
 
 @dataclass(frozen=True)
@@ -190,8 +210,7 @@ class _Search:
 
     def go_on(self, most: int, many: int) -> None:
         """The best of each entry have more seeds, slice after slice while there is time, and the others go."""
-        for left in self.left:
-            left.sort(key=lambda one: (-one[1].score, one[1].loss))
+        self.left = [ranked(left) for left in self.left]
         most = min(most, *map(len, self.left))
         slice_ = most if self.clock.unlimited else math.ceil(most / SLICES)
         trained: list[_Left] = [[] for _ in self.spaces]
