@@ -16,6 +16,9 @@ search_seed = 100
 final_seeds = 2
 epochs = 6
 patience = 6
+shares = [0.6, 0.4]
+together = 1
+common = 2
 budget.small = { structures = 2, numbers = 3, stages = [[1, 3]], last = 2 }
 [structure]
 steps = ["uniform", "learnt"]

@@ -56,6 +56,13 @@ class Plan:
                 f"the search's first seed is {how['search_seed']}, a final one",
                 f"begin at {how['final_seeds']}",
             )
+        for dataset, budget in how["budget"].items():
+            if len(how["shares"]) != len(budget["stages"]) + 1:
+                raise DataError(
+                    f"{name}.toml",
+                    f"{dataset} has {len(budget['stages']) + 1} stages, and there are {len(how['shares'])} shares of the time",
+                    "write one share for each stage, the last one among them",
+                )
         cut = {"rounds": rounds, "numbers": numbers, "epochs": epochs, "seeds": seeds}
         for word, value in cut.items():
             if value is not None and value < 1:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ from unspool.reproduce.lead.clock import Clock
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
 from unspool.study.store import Status
-from unspool.train import Trial, TrialLoader
+from unspool.train import Monitor, Trial, TrialLoader
+
+#: Slices of a later stage where time is limited: as many chances to stop in time.
+SLICES = 4
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class Tried:
         return float(np.std(self.scores, ddof=1) / math.sqrt(len(self.scores))) if len(self.scores) > 1 else 0.0
 
 
+#: Settings that are still in, with what validation says of them.
+_Left = list[tuple[Trial, Tried]]
+
+
 def choose(tried: Sequence[Tried]) -> int:
     """The place of the chosen one: of those within one standard error of the highest mean score, that with the lowest mean loss.
 
@@ -63,6 +70,26 @@ def choose(tried: Sequence[Tried]) -> int:
     best = max(tried, key=lambda one: (one.score, -one.loss))
     near = [place for place, one in enumerate(tried) if one.score >= best.score - best.error]
     return min(near, key=lambda place: (tried[place].loss, -tried[place].score))
+
+
+def ranked(left: Sequence[tuple[Trial, Tried]]) -> list[tuple[Trial, Tried]]:
+    """Settings in the order in which they go on: by mean score, then by mean loss, those of both ways to choose an epoch in turns.
+
+    Trap: where the highest score chooses the epoch, the score is the highest of all epochs and so too high; where the lowest loss does, the loss is
+    too low. So the two are not compared before the end, where :func:`choose` looks at both.
+
+    Example:
+        >>> import unspool as us
+        >>> config = us.train.TrainConfig
+        >>> by = [config(monitor=m, lr=r) for m in (Monitor.VALID_SCORE, Monitor.VALID_LOSS) for r in (0.01, 0.05)]
+        >>> found = [Tried((score,), (1.0,)) for score in (0.8, 0.9, 0.7, 0.6)]
+        >>> tried = [(Trial(us.models.GCN, config=c), one) for c, one in zip(by, found, strict=True)]
+        >>> [one.score for _, one in ranked(tried)]
+        [0.7, 0.9, 0.6, 0.8]
+    """
+    best = sorted(left, key=lambda one: (-one[1].score, one[1].loss))
+    groups = [[one for one in best if one[0].config.monitor is monitor] for monitor in Monitor]
+    return [one for turn in zip_longest(*groups) for one in turn if one is not None]
 
 
 @dataclass(frozen=True)
@@ -104,34 +131,36 @@ def search(
     commit: str = "",
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Choice]:
-    """Search the spaces of several entries on one data set in turns, so that all have as many settings and trials, whenever time is up.
+    """Search the spaces of several entries on one data set together, so that all have as many settings and trials, whenever time is up.
 
-    A round is one structure of every entry. Then the best settings go on to more seeds, as many of each entry; where there is little time,
-    fewer of them. What is chosen follows from validation scores and losses alone, and from how far the rounds came.
+    A round is some structures of every entry, which train beside each other. Then the best settings go on to more seeds, as many of each entry,
+    best first and a slice at a time. Every stage has its share of the seconds, so that a slow round never leaves the choice to one seed. What is
+    chosen follows from validation scores and losses alone, and from how far the stages came. What two entries share is trained once and
+    counts as a trial of both.
 
     Args:
         spaces: one for each entry.
         loader: the data.
         store: keeps every trial; what it holds is not trained again.
         watch: is told how trials are getting on.
-        seconds: for all of it; no end when omitted. The first round, and one setting in each stage, are never left out.
+        seconds: for all of it; no end when omitted. The first round, and one slice of each stage, are never left out.
         commit: the state of the project, for the record.
-        say: is told a line after every round and stage.
+        say: is told a line after every round and slice.
 
     Example:
         >>> from dataclasses import replace
         >>> from unspool import datasets
         >>> import unspool.reproduce.lead.search as here
-        >>> few = [replace(Space.of(name, "citeseer"), structures=1, each=2, stages=((1, 1),), last=2) for name in ("StableGNN", "GRAND")]
+        >>> small = {"structures": 1, "each": 2, "stages": ((1, 1),), "last": 2, "shares": (0.5, 0.5)}
+        >>> few = [replace(Space.of(name, "citeseer"), **small) for name in ("StableGNN", "GRAND")]
         >>> ours, grand = here.search(few, TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0)), Store(None))
         >>> grand.settings, grand.trials, grand.seeds
         (2, 3, 2)
     """
-    run = _Search(spaces, loader, store, watch, Clock(seconds, len(spaces[0].stages)), say)
+    run = _Search(spaces, loader, store, watch, Clock(seconds, spaces[0].shares), say)
     settings = run.rounds()
-    stages = [*spaces[0].stages, (spaces[0].last, 0)]
-    for place, ((had, going_on), (many, _)) in enumerate(pairwise(stages), start=1):
-        run.go_on(place, going_on, had, many)
+    for (_, going_on), (many, _) in pairwise([*spaces[0].stages, (spaces[0].last, 0)]):
+        run.go_on(going_on, many)
     return [run.choice(place, settings, commit) for place in range(len(spaces))]
 
 
@@ -140,7 +169,6 @@ class _Search:
 
     Attributes:
         left: of each entry, the settings that are still in, with what validation says of them.
-        shape: where a setting comes from, by its key: its entry and its round.
     """
 
     def __init__(
@@ -155,52 +183,95 @@ class _Search:
             clock,
             say,
         )
-        self.left: list[list[tuple[Trial, Tried]]] = [[] for _ in spaces]
-        self.shape: dict[str, tuple[int, int]] = {}
+        self.left: list[_Left] = [[] for _ in spaces]
         self.seen = [set[str]() for _ in spaces]
         self.left_out = [0 for _ in spaces]
 
     def rounds(self) -> int:
         """Rounds until time is up; gives the number of settings that each entry has had."""
         settings, many = 0, self.spaces[0].stages[0][0]
-        for place, turn in enumerate(zip(*(space.rounds() for space in self.spaces), strict=True)):
-            if place and not self.clock.another():
+        turns = list(zip(*(space.rounds() for space in self.spaces), strict=True))
+        self.clock.begin()
+        beside = self.spaces[0].together
+        for first in range(0, len(turns), beside):
+            if not self.clock.another():
                 break
-            fewest = min(map(len, turn))
-            for entry, trials in enumerate(turn):
-                self.shape |= {trial.key(""): (entry, place) for trial in trials}
-                self.left[entry] += self.train(entry, trials[:fewest], many)
-            settings += fewest
-        for space, left in zip(self.spaces, self.left, strict=True):
-            if not left:
-                raise DataError(space.dataset, f"no setting of {space.entry} ended with finite losses", self._reason())
+            wanted: list[list[Trial]] = [[] for _ in self.spaces]
+            for turn in turns[first : first + beside]:
+                fewest = min(map(len, turn))
+                for mine, trials in zip(wanted, turn, strict=True):
+                    mine.extend(trials[:fewest])
+            for left, found in zip(self.left, self.train(wanted, many), strict=True):
+                left.extend(found)
+            settings += len(wanted[0])
+        for place, left in enumerate(self.left):
+            self._check(place, left, "")
         return settings
 
-    def go_on(self, stage: int, most: int, had: int, many: int) -> None:
-        """The best of each entry have more seeds, as many as there is time for, and the others go."""
-        for left in self.left:
-            left.sort(key=lambda one: (-one[1].score, one[1].loss))
+    def go_on(self, most: int, many: int) -> None:
+        """The best of each entry have more seeds, slice after slice while there is time, and the others go."""
+        self.left = [ranked(left) for left in self.left]
         most = min(most, *map(len, self.left))
-        shapes = [[self.shape[trial.key("")] for trial, _ in left[:most]] for left in self.left]
-        fits = self.clock.fitting(stage, shapes, many - had)
-        for entry, left in enumerate(self.left):
-            trained = self.train(entry, [trial for trial, _ in left[:fits]], many)
-            if not trained:
-                raise DataError(self.spaces[entry].dataset, f"no setting of {self.spaces[entry].entry} ended with finite losses under {many} seeds", self._reason())  # fmt: skip
-            self.left[entry] = trained
+        slice_ = most if self.clock.unlimited else math.ceil(most / SLICES)
+        trained: list[_Left] = [[] for _ in self.spaces]
+        self.clock.begin()
+        for first in range(0, most, slice_):
+            if not self.clock.another():
+                break
+            wanted = [[trial for trial, _ in left[first : min(first + slice_, most)]] for left in self.left]
+            for mine, found in zip(trained, self.train(wanted, many), strict=True):
+                mine.extend(found)
+        for place, left in enumerate(trained):
+            self._check(place, left, f" under {many} seeds")
+        self.left = trained
 
-    def train(self, entry: int, trials: Sequence[Trial], many: int) -> list[tuple[Trial, Tried]]:
-        """Settings under some seeds; those that ended under all of them, each with what validation says."""
-        space = self.spaces[entry]
-        seeded = [[trial.with_seed(space.first_seed + k) for k in range(many)] for trial in trials]
-        self.seen[entry] |= {one.key(self.loader.fingerprint) for own in seeded for one in own}
-        whole, seconds = _whole(space, seeded, self.loader, self.store, self.watch)
-        self.clock.took(self.shape[trials[0].key("")], seconds, len(trials) * many)
-        best = max((one.score for _, one in whole), default=math.nan)
-        told = f"{len(trials)} settings, {many} seeds, {seconds:.1f} s, validation at most {100 * best:.2f}"
-        self.say(f"{space.dataset}, {space.entry}: {told}")
-        self.left_out[entry] += len(seeded) - len(whole)
-        return whole
+    def train(self, wanted: Sequence[Sequence[Trial]], many: int) -> list[_Left]:
+        """Settings of each entry under some seeds; those that ended under all of them, each with what validation says."""
+        began, first = time.monotonic(), self.spaces[0].first_seed
+        seeded = [[[trial.with_seed(first + k) for k in range(many)] for trial in trials] for trials in wanted]
+        said = self._validation([one for entry in seeded for own in entry for one in own])
+        found: list[_Left] = []
+        for place, entry in enumerate(seeded):
+            keys = [[one.key(self.loader.fingerprint) for one in own] for own in entry]
+            self.seen[place] |= {key for own in keys for key in own}
+            pairs = [[said.get(key, (math.nan, math.nan)) for key in own] for own in keys]
+            whole = [k for k, own in enumerate(pairs) if np.isfinite(own).all()]
+            found.append(
+                [
+                    (entry[k][0], Tried(tuple(s for s, _ in pairs[k]), tuple(loss for _, loss in pairs[k])))
+                    for k in whole
+                ]
+            )
+            self.left_out[place] += len(entry) - len(whole)
+        best = ", ".join(
+            f"{space.entry} {100 * max((one.score for _, one in mine), default=math.nan):.2f}"
+            for space, mine in zip(self.spaces, found, strict=True)
+        )
+        took = f"{len(wanted[0])} settings of each, {many} seeds, {time.monotonic() - began:.1f} s"
+        self.say(f"{self.spaces[0].dataset}: {took}, validation at most {best}")
+        return found
+
+    def _validation(self, trials: Sequence[Trial]) -> dict[str, tuple[float, float]]:
+        """Train; validation scores and losses by key, of what ended."""
+        once = {one.key(self.loader.fingerprint): one for one in trials}
+        found = study.run(list(once.values()), self.loader, store=self.store, watch=self.watch, retry_failed=True)
+        rows = {row.key: row for row in found.rows}
+        waiting = sum(row.status in (Status.WAITING, Status.RUNNING) for row in rows.values())
+        if waiting:
+            raise DataError(
+                f"the search of {' and '.join(space.entry for space in self.spaces)} on {self.spaces[0].dataset}",
+                f"{waiting} of {len(rows)} trials are with another process",
+                "run the same command again when it has ended",
+            )
+        # Nothing but validation leaves this line: test scores are not looked at here.
+        return {k: (row.result.valid_score, row.result.valid_loss) for k, row in rows.items() if row.result is not None}
+
+    def _check(self, place: int, left: _Left, under: str) -> None:
+        if not left:
+            space = self.spaces[place]
+            raise DataError(
+                space.dataset, f"no setting of {space.entry} ended with finite losses{under}", self._reason()
+            )
 
     def choice(self, entry: int, settings: int, commit: str) -> Choice:
         """The chosen one of an entry."""
@@ -214,36 +285,6 @@ class _Search:
 
     def _reason(self) -> str:
         return next((row.message for row in self.store.rows() if row.message), "all diverged")
-
-
-def _whole(
-    space: Space,
-    seeded: Sequence[Sequence[Trial]],
-    loader: TrialLoader,
-    store: Store,
-    watch: Callable[[Any], None] | None,
-) -> tuple[list[tuple[Trial, Tried]], float]:
-    """Train settings under some seeds; those that ended under all of them with finite numbers, and the seconds that all took."""
-    began = time.monotonic()
-    found = study.run([one for own in seeded for one in own], loader, store=store, watch=watch, retry_failed=True)
-    rows = {row.key: row for row in found.rows}
-    waiting = sum(row.status in (Status.WAITING, Status.RUNNING) for row in rows.values())
-    if waiting:
-        raise DataError(
-            f"the search of {space.entry} on {space.dataset}",
-            f"{waiting} of {len(rows)} trials are with another process",
-            "run the same command again when it has ended",
-        )
-    ended = {key: row.result for key, row in rows.items() if row.result is not None}
-    seconds = max(time.monotonic() - began, sum(result.seconds for result in ended.values()))
-    # Nothing but validation leaves this line: test scores are not looked at here.
-    said = {key: (result.valid_score, result.valid_loss) for key, result in ended.items()}
-    whole: list[tuple[Trial, Tried]] = []
-    for own in seeded:
-        pairs = [said.get(trial.key(loader.fingerprint), (math.nan, math.nan)) for trial in own]
-        if np.isfinite(pairs).all():
-            whole.append((own[0], Tried(tuple(score for score, _ in pairs), tuple(loss for _, loss in pairs))))
-    return whole, seconds
 
 
 def write_choice(choice: Choice, folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,12 @@ class Space:
         structure: values by name of what decides the shape of a network.
         numbers: values by name of everything else.
         structures, each: how many structures there are, and how many times numbers for each.
-        known: settings that others have published or a probe has found, tried before anything is drawn.
+        known: settings that others have published or a probe has found, tried before anything is drawn; where an entry has no such value, its
+            first in that place.
+        together: how many structures train beside each other.
+        common: every so many structures are drawn from ``shared``; 0 for none.
+        shared: values by name that all entries have, of what decides the shape of a network.
+        shares: of the time, for the first look at all settings and for every later stage.
         stages: seeds, and how many settings go on.
         last: how many seeds the last of them have.
         epochs, patience, first_seed: of every trial of the search.
@@ -35,7 +40,7 @@ class Space:
     Example:
         >>> space = Space.of("GRAND", "cora")
         >>> space.structure["steps"], space.structure["labels"], len(space.rounds()), len(space.trials())
-        (['uniform'], ['ce'], 14, 336)
+        (['uniform'], ['ce'], 16, 512)
     """
 
     entry: str
@@ -46,6 +51,10 @@ class Space:
     each: int
     stages: tuple[tuple[int, int], ...]
     last: int
+    together: int
+    common: int
+    shared: Mapping[str, Sequence[Any]]
+    shares: tuple[float, ...]
     epochs: int
     patience: int
     first_seed: int
@@ -67,14 +76,10 @@ class Space:
         )
         budget = how["budget"][dataset]
         stages = tuple((int(seeds), int(best)) for seeds, best in budget["stages"])
-        allowed = how["entries"][entry]
-        known = tuple(
-            one
-            for one in how.get("known", {}).get(dataset, [])
-            if all(one[name] in values for name, values in allowed.items())
-        )
-        many = (budget["structures"], budget["numbers"], stages, budget["last"])
-        each = (how["epochs"], how["patience"], how["search_seed"], plan.digest)
+        known = tuple(_allowed(one, how["entries"][entry]) for one in how.get("known", {}).get(dataset, []))
+        shared = {name: _common(name, values, how["entries"].values()) for name, values in structure.items()}
+        many = (budget["structures"], budget["numbers"], stages, budget["last"], how["together"], how["common"], shared)
+        each = (tuple(how["shares"]), how["epochs"], how["patience"], how["search_seed"], plan.digest)
         return Space(entry, dataset, structure, numbers, *many, *each, known)
 
     @property
@@ -89,23 +94,22 @@ class Space:
     def rounds(self) -> list[list[Trial]]:
         """The settings that are tried, under the first seed of the search, structure by structure; the same ones each time.
 
-        A structure that is known comes with the numbers that are known for it, before others are drawn.
+        A structure that is known comes with the numbers that are known for it, before others are drawn. Each word of a draw has random
+        numbers of its own, which its place decides and not the entry: two entries have the same value wherever they have the same values.
         """
-        draw, seen = random.Random(f"{self.entry} {self.dataset}"), set[str]()
-
-        def drawn(values: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-            return {name: draw.choice(list(each)) for name, each in values.items()}
-
-        found: list[list[Trial]] = []
+        seen, found = set[str](), list[list[Trial]]()
         for place in range(self.structures):
             known = self.known[place] if place < len(self.known) else None
-            structure = drawn(self.structure) if known is None else {name: known[name] for name in self.structure}
+            own = self.shared if self.common and place % self.common == self.common - 1 else self.structure
+            structure = (
+                self._drawn(own, f"{place}") if known is None else {name: known[name] for name in self.structure}
+            )
             made: dict[str, Trial] = {}
             # A structure of few settings that was drawn before may have fewer that are new.
             for many in range(100 * self.each):
                 if len(made) == self.each:
                     break
-                numbers = known if known is not None and many == 0 else drawn(self.numbers)
+                numbers = known if known is not None and many == 0 else self._drawn(self.numbers, f"{place} {many}")
                 trial = trial_of({**structure, **numbers}, self.epochs, self.patience, self.first_seed)
                 key = trial.key("")
                 if key not in seen:
@@ -113,6 +117,26 @@ class Space:
                     seen.add(key)
             found.append(list(made.values()))
         return found
+
+    def _drawn(self, values: Mapping[str, Sequence[Any]], place: str) -> dict[str, Any]:
+        return {
+            name: random.Random(f"{self.dataset} {place} {name}").choice(list(each)) for name, each in values.items()
+        }
+
+
+def _common(name: str, values: Sequence[Any], entries: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Those of the values of a word that all entries have."""
+    return [value for value in values if all(value in entry.get(name, values) for entry in entries)]
+
+
+def _allowed(known: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A known setting with an entry's first value wherever it does not have that of the setting.
+
+    Example:
+        >>> _allowed({"steps": "ppr", "lr": 0.01}, {"steps": ["uniform"]})
+        {'steps': 'uniform', 'lr': 0.01}
+    """
+    return {name: value if value in entry.get(name, [value]) else entry[name][0] for name, value in known.items()}
 
 
 def trial_of(words: Mapping[str, Any], epochs: int, patience: int, seed: int) -> Trial:
