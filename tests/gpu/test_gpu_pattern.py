@@ -5,7 +5,7 @@ import torch
 
 import unspool as us
 from ops.pattern_cases import gaps
-from unspool.graph.pattern import product_with
+from unspool.graph.pattern import pattern_of, walk_on
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
@@ -28,13 +28,17 @@ def test_a_graph_with_hubs(width):
     graph = us.Graph.from_edges(edges(400_000, 20_000), 20_000, directed=False)
     y = torch.randn(20_000, width).bfloat16()
     out, again = (torch.full((20_000, width), float("nan"), dtype=torch.bfloat16, device="cuda") for _ in range(2))
-    product = product_with(graph.to("cuda"), torch.bfloat16)
+    product = pattern_of(graph.to("cuda")).times
     product(y.cuda(), out)
     product(y.cuda(), again)
     assert torch.equal(out, again)
     wanted = graph.to(torch.float64) @ y.double()
     room = graph.to(torch.float64) @ y.double().abs() * 2.0**-7
     assert bool(((out.cpu().double() - wanted).abs() <= room).all())
+    walk, travels = walk_on(graph.to("cuda"), torch.bfloat16), y.cuda()
+    walk.begin(travels)
+    walk.step(travels, out)
+    assert bool(((walk.signal(out, slice(None)).cpu().double() - wanted).abs() <= 2 * room).all())
 
 
 @pytest.mark.parametrize("loops", [0.0, 1.0])

@@ -6,7 +6,7 @@ import torch
 import unspool as us
 from unspool import Graph, Normalisation
 from unspool.errors import IncompatibleError
-from unspool.graph.pattern import pattern_of, product_with
+from unspool.graph.pattern import pattern_of, walk_on
 
 EDGES = torch.tensor([[0, 1, 2, 3, 3, 0], [1, 2, 0, 4, 0, 0]])
 
@@ -36,7 +36,25 @@ def test_other_matrices_have_none():
 def test_products_have_the_bits_of_the_graph_or_are_refused():
     weighted = Graph.from_edges(EDGES, 6, weights=torch.arange(1.0, 7.0), directed=False)
     y, out = torch.randn(6, 3), torch.empty(6, 3)
-    product_with(weighted, torch.float32)(y, out)
+    walk_on(weighted, torch.float32).step(y, out)
     assert torch.equal(out, weighted @ y)
     with pytest.raises(IncompatibleError, match="this one has weights; leave dtype="):
-        product_with(weighted, torch.bfloat16)
+        walk_on(weighted, torch.bfloat16)
+
+
+@pytest.mark.parametrize("normalisation", Normalisation)
+@pytest.mark.parametrize("loops", [0.0, 1.0])
+def test_a_walk_in_half_precision_is_that_of_the_graph(normalisation, loops):
+    graph = Graph.from_edges(
+        EDGES, 8, directed=False, normalise=normalisation, loops=loops
+    )  # nodes 5 to 7 have no edge
+    y = torch.randn(8, 3, generator=torch.Generator().manual_seed(0)).bfloat16()
+    walk, travels, out, wanted = walk_on(graph, torch.bfloat16), y.clone(), torch.empty_like(y), y.float()
+    walk.begin(travels)
+    for _ in range(4):
+        walk.step(travels, out)
+        travels, out, wanted = out, travels, graph @ wanted
+        for rows in (slice(2, 8), torch.tensor([7, 0])):
+            found = walk.signal(travels, rows)
+            assert found.dtype is torch.bfloat16
+            torch.testing.assert_close(found.float(), wanted[rows], rtol=0.03, atol=0.03)

@@ -14,7 +14,7 @@ import unspool as us
 from unspool import Graph, Normalisation, datasets
 from unspool.errors import DataError, IncompatibleError, InputError
 from unspool.graph.building import build_graph
-from unspool.graph.pattern import product_with
+from unspool.graph.pattern import walk_on
 from unspool.hops import budget, columns, writing
 from unspool.hops.budget import LEAST, slabs_of
 from unspool.ops import stored_hops
@@ -371,19 +371,17 @@ def test_half_precision_takes_half_the_disk_and_is_handed_out_in_single(x, graph
     stored = us.hops.write(graph, x, DEPTH, tmp_path / "h", dtype=torch.bfloat16, memory=small(16, graph))
     assert stored.file.stat().st_size == 2 * NODES * (DEPTH + 1) * x.shape[1]
     assert stored.dtype == torch.float32
-    found, exact, signal = stored.take(torch.arange(NODES)), hops(graph, x), x.bfloat16()
-    for hop in range(DEPTH + 1):
-        assert torch.equal(found[:, hop], signal.float())
+    found, exact, walk = stored.take(torch.arange(NODES)), hops(graph, x), walk_on(graph, torch.bfloat16)
+    assert torch.equal(found[:, 0], x.bfloat16().float())
+    travels, out = x.bfloat16(), torch.empty_like(x, dtype=torch.bfloat16)
+    walk.begin(travels)
+    for hop in range(1, DEPTH + 1):
+        walk.step(travels, out)
+        travels, out = out, travels
+        assert torch.equal(found[:, hop], walk.signal(travels, slice(None)).float())
         assert torch.allclose(found[:, hop], exact[:, hop], rtol=0.02, atol=0.02)
-        signal = _next(graph, signal)
     model = us.models.GraphFirstGPRGNN(x.shape[1], 3, depth=DEPTH).eval()
     assert model(us.hops.open(tmp_path / "h"), rows=torch.tensor([4])).shape == (1, 3)
-
-
-def _next(graph, signal):
-    out = torch.empty_like(signal)
-    product_with(graph, torch.bfloat16)(signal, out)
-    return out
 
 
 def test_half_precision_needs_a_graph_without_weights(x, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -35,33 +36,66 @@ def pattern_of(graph: Graph) -> Pattern | None:
     return Pattern.of(rows.crow, rows.col, left, right)
 
 
-def product_with(graph: Graph, dtype: torch.dtype) -> Callable[[Tensor, Tensor], None]:
-    """How A Y is written into other memory, for signals Y of a type; A is never there as a whole.
+@dataclass(frozen=True)
+class Walk:
+    """Hops A Y, A² Y, ... one after the other, for which A is never there as a whole.
 
-    On the CPU it has the bits of ``graph @ y``. On a GPU, and in half precision everywhere, only the places of entries are read, and sums
+    Where A = F P F with the same number f for the row and the column of a node, what travels is F Y: since F Aᵏ Y = (F² P)ᵏ F Y, a hop then
+    multiplies once for every row, not once for every entry.
+
+    Attributes:
+        step: writes the next of what travels into other memory.
+        scale: f of every node; None where the signals themselves travel.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> walk = walk_on(us.graph.ring(3), torch.bfloat16)
+        >>> y, out = torch.eye(3, dtype=torch.bfloat16), torch.empty(3, 3, dtype=torch.bfloat16)
+        >>> walk.begin(y)
+        >>> walk.step(y, out)
+        >>> walk.signal(out, slice(0, 1))
+        tensor([[0.3340, 0.3340, 0.3340]], dtype=torch.bfloat16)
+    """
+
+    step: Callable[[Tensor, Tensor], None]
+    scale: Tensor | None = None
+
+    def begin(self, y: Tensor) -> None:
+        """Turn a signal into what travels, in its place."""
+        if self.scale is not None:
+            y.mul_(self.scale[:, None])
+
+    def signal(self, travels: Tensor, rows: Tensor | slice) -> Tensor:
+        """The signal at some rows."""
+        if self.scale is None:
+            return travels[rows]
+        scale = self.scale[rows]
+        # Nothing comes to a node without neighbours, whose f is 0.
+        return (travels[rows] * torch.where(scale > 0, 1 / scale, 0)[:, None]).to(travels.dtype)
+
+
+def walk_on(graph: Graph, dtype: torch.dtype) -> Walk:
+    """How hops of signals of a type are made.
+
+    On the CPU each has the bits of ``graph @ y``. On a GPU, and in half precision everywhere, only the places of entries are read, and sums
     are in float32.
 
     Args:
         graph: the graph.
         dtype: of the signals: that of the graph, or half precision on a graph without weights.
-
-    Example:
-        >>> import torch, unspool as us
-        >>> y, out = torch.eye(3, dtype=torch.bfloat16), torch.empty(3, 3, dtype=torch.bfloat16)
-        >>> product_with(us.graph.ring(3), torch.bfloat16)(y, out)
-        >>> out[0]
-        tensor([0.3340, 0.3340, 0.3340], dtype=torch.bfloat16)
     """
     pattern = pattern_of(graph) if dtype in HALF or graph.device.type == "cuda" else None
+    if pattern is not None and pattern.right is not None:
+        return Walk(replace(pattern, left=pattern.right.square(), right=None).times, pattern.right)
     if pattern is not None:
-        return pattern.times
+        return Walk(pattern.times)
     if dtype != graph.dtype:
         short = str(dtype).removeprefix("torch.")
         raise IncompatibleError(
             f"signals in {short} go over graphs without weights, of which only the places of entries are read, and this one has weights; "
             f"leave {mention('dtype')} out"
         )
-    return RowPieces(graph).times
+    return Walk(RowPieces(graph).times)
 
 
 def _is_its_own(graph: Graph) -> bool:

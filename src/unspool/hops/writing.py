@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import Tensor
 from unspool.errors import DataError, InputError, mention
 from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed, write_whole
 from unspool.graph import Graph
-from unspool.graph.pattern import product_with
+from unspool.graph.pattern import walk_on
 from unspool.hops.budget import check_space, slabs_of
 from unspool.hops.columns import Columns, columns_of
 from unspool.hops.facts import NodeFacts
@@ -212,8 +213,8 @@ def _write_slabs(plan: Plan, work: Path, state: Progress) -> None:
     if state.slabs == len(plan.slabs):
         return
     graph, began = plan.graph, time.monotonic()
-    product, first_done = product_with(graph, plan.dtype), state.slabs
-    widest, said = max(last - first for first, last in plan.slabs), began
+    walk, first_done = walk_on(graph, plan.dtype), state.slabs
+    widest, said = _widest(plan), began
     room = [torch.empty(graph.nodes * widest, dtype=plan.dtype, device=graph.device) for _ in range(2)]
     for number in range(state.slabs, len(plan.slabs)):
         first, last = plan.slabs[number]
@@ -223,26 +224,32 @@ def _write_slabs(plan: Plan, work: Path, state: Progress) -> None:
         plan.tell(f"slab {number + 1} of {len(plan.slabs)}: features {first} to {last - 1}{about}")
         plan.columns.read(first, y)
         files = {work / f"slab{number}-hop{hop}" for hop in range(plan.depth + 1)}
-        for hop in range(plan.depth + 1):
-            if hop:
-                if time.monotonic() - said > PAUSE:
-                    plan.tell(f"slab {number + 1} of {len(plan.slabs)}, hop {hop} of {plan.depth}")
-                    said = time.monotonic()
-                product(y, other)
-                y, other = other, y
-            _write_signal(work / f"slab{number}-hop{hop}", y, plan.nodes)
+        _write_signal(work / f"slab{number}-hop0", plan, y.__getitem__)
+        walk.begin(y)
+        for hop in range(1, plan.depth + 1):
+            if time.monotonic() - said > PAUSE:
+                plan.tell(f"slab {number + 1} of {len(plan.slabs)}, hop {hop} of {plan.depth}")
+                said = time.monotonic()
+            walk.step(y, other)
+            y, other = other, y
+            _write_signal(work / f"slab{number}-hop{hop}", plan, partial(walk.signal, y))
         bring_down(files)
         state.slabs = number + 1
         _save(work, state)
 
 
-def _write_signal(file: Path, y: Tensor, nodes: Tensor | None) -> None:
+def _write_signal(file: Path, plan: Plan, at: Callable[[Tensor | slice], Tensor]) -> None:
+    """The wanted rows of a signal, some at a time."""
     file.unlink(missing_ok=True)  # of a slab that was not finished
-    rows = max(PIECE // max(y.shape[1] * y.element_size(), 1), 1)
-    chosen = y.split(rows) if nodes is None else (y[ids.to(y.device)] for ids in nodes.split(rows))
-    for part in chosen:
-        held = part.contiguous().cpu()
+    many, device = max(PIECE // max(_widest(plan) * plan.kind.itemsize, 1), 1), plan.graph.device
+    for first in range(0, plan.rows, many):
+        rows = slice(first, min(first + many, plan.rows))
+        held = at(rows if plan.nodes is None else plan.nodes[rows].to(device)).contiguous().cpu()
         append(file, (held.view(torch.int16) if held.dtype is torch.bfloat16 else held).numpy())
+
+
+def _widest(plan: Plan) -> int:
+    return max(last - first for first, last in plan.slabs)
 
 
 def _put_together(plan: Plan, place: Path, work: Path, state: Progress) -> None:
