@@ -112,13 +112,15 @@ def unit_distances(x: Tensor | SparseFeatures, graph: Graph, smoothings: int = 0
 
 
 def _smoothed_distances(x: Tensor | SparseFeatures, graph: Graph, smoothings: int) -> Tensor:
-    """Each smoothing weighs neighbours by the cosine after those before it."""
+    """Each smoothing weighs neighbours by the cosine after those before it; in single precision at least, for x of half."""
     trust: list[Tensor] = []
-    found = _distances(x, graph, trust)
-    for _ in range(smoothings):
-        trust.append((1 - found / 2).clamp_min(0))
-        found = _distances(x, graph, trust)
-    return found
+    full = x.to(torch.float32) if x.dtype.itemsize < 4 else x
+    with torch.autocast(x.device.type, enabled=False):
+        found = _distances(full, graph, trust)
+        for _ in range(smoothings):
+            trust.append((1 - found / 2).clamp_min(0))
+            found = _distances(full, graph, trust)
+    return found.to(x.dtype)
 
 
 def _distances(x: Tensor | SparseFeatures, graph: Graph, trust: list[Tensor]) -> Tensor:
