@@ -72,7 +72,7 @@ def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePre
     if reach.uses_largest_frequency:
         # Kept where the part would work out its own, which is not that of the whole.
         part.__dict__["largest_frequency"] = graph.largest_frequency
-    found: Tensor = model(_rows(features, near), part)
+    found: Tensor = model(rows_of(features, near), part)
     return NodePredictions(
         found[: wanted.numel()], reach.hops, int(near.numel()), int(part.operator.forward.col.numel())
     )
@@ -183,7 +183,13 @@ def _hops_of(name: str, args: Any) -> float:
     return 1.0 if any(part in name for part in _ONE_HOP) else 0.0
 
 
-def _rows(x: Tensor | SparseFeatures, nodes: Tensor) -> Tensor | SparseFeatures:
+def rows_of(x: Tensor | SparseFeatures, nodes: Tensor) -> Tensor | SparseFeatures:
+    """Features of some nodes, each once, sparse where they are.
+
+    Example:
+        >>> rows_of(torch.eye(3), torch.tensor([2]))
+        tensor([[0., 0., 1.]])
+    """
     if isinstance(x, Tensor):
         return x[nodes.to(x.device)]
     csr, where = x.operator.forward, x.device

@@ -1,6 +1,7 @@
 """Where signals live: graphs, their normalisation, their frequencies, and small ones to try things on."""
 
 from unspool.graph.edges import EdgeDirectionWarning
+from unspool.graph.enlarge import NewEdges, around_new, enlarged
 from unspool.graph.generators import complete, grid, path, ring, sensor, star
 from unspool.graph.graph import Graph
 from unspool.graph.incidence import edge_list
@@ -17,14 +18,17 @@ __all__ = [
     "Density",
     "EdgeDirectionWarning",
     "Graph",
+    "NewEdges",
     "Normalisation",
     "Rows",
     "SpreadGraph",
+    "around_new",
     "check_input",
     "check_output",
     "complete",
     "contiguous",
     "edge_list",
+    "enlarged",
     "frequencies",
     "frequencies_and_modes",
     "grid",
