@@ -31,7 +31,7 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     source.check()
     if source.own:
         known = facts.get("categories") or {}
-        given = _with_columns(source, facts).load(split_or_none=True, categories=known)
+        given = _with_columns(source, facts, source.features).load(split_or_none=True, categories=known)
         return _transformed(given, steps), [*given.notes, *_files_note(steps)]
     trained = facts.get("source") or _guessed_source(facts)
     if source.dataset is None and ":" in str(trained.get("dataset", "")) and not is_registered(trained["dataset"]):
@@ -82,7 +82,12 @@ def _as_trained(source: DataOptions) -> Dataset:
         return held
 
 
-def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
+def columns_in_training(source: DataOptions, card: Mapping[str, Any], table: Path) -> DataOptions:
+    """What columns another table of features, and edges beside it, have: those of the training, unless something else is said."""
+    return _with_columns(source, card.get("data") or {}, table)
+
+
+def _with_columns(source: DataOptions, facts: Mapping[str, Any], table: Path | None) -> DataOptions:
     """Take the columns that the model was trained on, wherever they stand in a table, and let edges run as they did then."""
     trained = facts.get("source") or {}
     named = trained.get("id_column")
@@ -99,14 +104,16 @@ def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
     if source.edges is not None and source.edges.suffix.lower() == ".pt" and not source.drop_columns:
         source = replace(source, drop_columns=tuple(trained.get("drop_columns") or ()))
     columns = columns_of(facts.get("features") or (), facts.get("categories") or {})
-    return replace(source, feature_columns=_in_order(source.feature_columns, columns)) if _named(source) else source
+    return (
+        replace(source, feature_columns=_in_order(source.feature_columns, columns)) if _named(source, table) else source
+    )
 
 
-def _named(source: DataOptions) -> bool:
+def _named(source: DataOptions, table: Path | None) -> bool:
     """Whether features have names where they are read: the columns of a table, the attributes of GraphML."""
-    if source.features is None:
+    if table is None:
         return source.edges is not None and source.edges.suffix.lower() == ".graphml"
-    return source.features.suffix.lower() not in (".npy", ".npz")
+    return table.suffix.lower() not in (".npy", ".npz")
 
 
 def _in_order(given: tuple[str, ...], trained: tuple[str, ...]) -> tuple[str, ...]:

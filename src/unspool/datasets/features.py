@@ -10,7 +10,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, mention
 from unspool.ops import Operator, SparseFeatures
 from unspool.ops.operator import Csr
 from unspool.ops.stored_hops import StoredHops
@@ -105,6 +105,28 @@ def row_normalise(features: Features) -> Features:
         return features
     shifted = features - features.min()
     return shifted / shifted.sum(dim=-1, keepdim=True).clamp(min=1.0)
+
+
+def row_normalise_like(new: Features, old: Features) -> Features:
+    """Rows of new nodes scaled as :func:`row_normalise` has scaled those of old ones, given as they are now.
+
+    The minimum that is subtracted is that of the old matrix: zero where it is sparse still, and not to be known where it is dense.
+
+    Example:
+        >>> import torch
+        >>> old = row_normalise(sparse(np.eye(3)))
+        >>> row_normalise_like(torch.tensor([[2.0, 2.0, 0.0]]), old)
+        tensor([[0.5000, 0.5000, 0.0000]])
+    """
+    if not isinstance(old, SparseFeatures):
+        raise IncompatibleError(
+            "rows of features were scaled in training with the smallest number among all of them, which is not kept; scale features yourself "
+            f"before training, and leave {mention('normalise_rows')} out"
+        )
+    dense = in_memory(new, "row-normalised", "give features")
+    dense = dense.to_dense() if isinstance(dense, SparseFeatures) else dense
+    scaled = dense / dense.sum(dim=-1, keepdim=True).clamp(min=1.0)
+    return SparseFeatures.from_tensor(scaled) if isinstance(new, SparseFeatures) else scaled
 
 
 def in_memory(features: Features, what: str, way: str) -> Tensor | SparseFeatures:
