@@ -11,10 +11,12 @@ from unspool.graph.partition import contiguous, metis
 from unspool.graph.permute import permuted
 from unspool.graph.spectrum import Density, frequencies, frequencies_and_modes, smoother_of, spectral_density
 from unspool.graph.spreading import Columns, Rows, SpreadGraph, spread
+from unspool.graph.subgraph import Degrees
 from unspool.graph.validation import check_input, check_output
 
 __all__ = [
     "Columns",
+    "Degrees",
     "Density",
     "EdgeDirectionWarning",
     "Graph",
