@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.errors import IncompatibleError, mention
+from unspool.graph.part import entries_of
 from unspool.ops import Operator, SparseFeatures
 from unspool.ops.operator import Csr
 from unspool.ops.stored_hops import StoredHops
@@ -74,6 +75,25 @@ def take_rows(features: Features, kept: Array) -> Features:
     if isinstance(features, SparseFeatures):
         return sparse(features.operator.to_scipy()[kept]).to(features.device)
     return features[torch.as_tensor(kept, device=features.device)]
+
+
+def rows_of(x: Tensor | SparseFeatures, nodes: Tensor) -> Tensor | SparseFeatures:
+    """Features of some nodes, each once, sparse where they are.
+
+    Example:
+        >>> import torch
+        >>> rows_of(torch.eye(3), torch.tensor([2]))
+        tensor([[0., 0., 1.]])
+    """
+    if isinstance(x, Tensor):
+        return x[nodes.to(x.device)]
+    csr, where = x.operator.forward, x.device
+    row, entry = entries_of(csr.crow.cpu(), nodes)
+    entry = entry.to(where)
+    size = (int(nodes.numel()), int(x.shape[1]))
+    return SparseFeatures.from_operator(
+        Operator.from_entries(row.to(where), csr.col[entry].long(), csr.val[entry], size)
+    )
 
 
 def row_normalise(features: Features) -> Features:

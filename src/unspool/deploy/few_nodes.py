@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from unspool.datasets.features import rows_of
 from unspool.errors import InputError
 from unspool.graph import Graph, neighbourhood, part_of, path
-from unspool.graph.part import entries_of
-from unspool.ops import Operator, SparseFeatures, features_of
+from unspool.ops import features_of
 
 #: Operators that carry signals from node to node or between nodes and edges, one hop at most each.
 _ONE_HOP = ("spmm", "index_select", "gather", "index_add", "scatter", "index_put", "aten::index", "take", "_sparse")
@@ -181,24 +181,6 @@ def _hops_of(name: str, args: Any) -> float:
             return float("inf")
         return 1.0 if "spmm" in name else 0.0
     return 1.0 if any(part in name for part in _ONE_HOP) else 0.0
-
-
-def rows_of(x: Tensor | SparseFeatures, nodes: Tensor) -> Tensor | SparseFeatures:
-    """Features of some nodes, each once, sparse where they are.
-
-    Example:
-        >>> rows_of(torch.eye(3), torch.tensor([2]))
-        tensor([[0., 0., 1.]])
-    """
-    if isinstance(x, Tensor):
-        return x[nodes.to(x.device)]
-    csr, where = x.operator.forward, x.device
-    row, entry = entries_of(csr.crow.cpu(), nodes)
-    entry = entry.to(where)
-    size = (int(nodes.numel()), int(x.shape[1]))
-    return SparseFeatures.from_operator(
-        Operator.from_entries(row.to(where), csr.col[entry].long(), csr.val[entry], size)
-    )
 
 
 def _checked(nodes: Any, count: int) -> Tensor:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unspool.deploy.few_nodes import NodePredictions, receptive_hops, rows_of
+from unspool.datasets.features import rows_of
+from unspool.deploy.few_nodes import NodePredictions, receptive_hops
 from unspool.errors import UNSHOWN, IncompatibleError, InputError
 from unspool.graph import Graph, around_new, enlarged
 from unspool.ops import Operator, SparseFeatures, features_of

@@ -49,7 +49,7 @@ class NewEdges:
         return given if isinstance(given, NewEdges) else NewEdges(given)
 
 
-def enlarged(graph: Graph, nodes: int, edges: Any) -> Graph:
+def enlarged(graph: Graph, nodes: Any, edges: Any) -> Graph:
     """The graph with new nodes behind its own: what :meth:`Graph.from_edges` makes of all edges together, degrees of old nodes included.
 
     Args:
@@ -69,7 +69,7 @@ def enlarged(graph: Graph, nodes: int, edges: Any) -> Graph:
     return _made(graph, w, degree, laplacian_form(w, degree, graph.normalisation))
 
 
-def around_new(graph: Graph, nodes: int, edges: Any, hops: int) -> tuple[Graph, Tensor]:
+def around_new(graph: Graph, nodes: Any, edges: Any, hops: int) -> tuple[Graph, Tensor]:
     """The part of :func:`enlarged` within some hops of the new nodes, with its entries and degrees, and which old nodes it holds.
 
     New nodes stand behind the old ones. Nothing else of the graph is read but degrees.
@@ -118,7 +118,7 @@ class Joined(NamedTuple):
         return torch.cat([found, more[self.touched.numel() :]])
 
 
-def joined(graph: Graph, nodes: int, edges: Any) -> Joined:
+def joined(graph: Graph, nodes: Any, edges: Any) -> Joined:
     """New edges, checked and merged, with the loops of new nodes."""
     if not isinstance(nodes, int) or nodes < 1:
         raise InputError("nodes", nodes, "how many new nodes there are, at least 1")
@@ -195,9 +195,8 @@ def _weights(graph: Graph, joint: Joined, kept: Tensor) -> Adjacency:
     place = torch.cat([torch.where(known, place, -1), torch.arange(joint.new) + kept.numel()])
     both = (place[joint.row] >= 0) & (place[joint.col] >= 0)
     ends = [torch.cat([a[inside], place[b][both].to(here.device)]) for a, b in ((row, joint.row), (col, joint.col))]
-    return Adjacency.from_entries(
-        *ends, _beside(rows.beside, entry[inside], joint.weight, both), kept.numel() + joint.new
-    )
+    weight = _beside(rows.beside, entry[inside], joint.weight, both)
+    return Adjacency.from_entries(ends[0], ends[1], weight, kept.numel() + joint.new)
 
 
 def _beside(old: Tensor | None, entry: Tensor, new: Tensor | None, both: Tensor) -> Tensor | None:

@@ -26,7 +26,7 @@ class Degrees(Enum):
     WHOLE = "whole"
 
 
-def subgraph(graph: Graph, nodes: Any, degrees: Degrees = Degrees.OWN) -> Graph:
+def subgraph(graph: Graph, nodes: Any, degrees: Any = Degrees.OWN) -> Graph:
     """The graph between some nodes, with the edges, weights and self-loops that they have here.
 
     With ``Degrees.OWN`` it is what is left when all other nodes go (:func:`~unspool.graph.without`), and what PyTorch Geometric's layers make of
