@@ -24,6 +24,7 @@ from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.errors import IncompatibleError, InputError, mention
 from unspool.models.pretrained import CARD, load_with_card
+from unspool.ops.stored_hops import StoredHops
 from unspool.train import TaskKind
 from unspool.train.evaluation import temperature_of
 
@@ -132,7 +133,8 @@ def _output(
     calibrate: bool = False,
 ) -> Tensor:
     """Probabilities or numbers, averaged over the models."""
-    x, graph = data.features.to(device), data.graph.to(device)
+    x = data.features.to(device)
+    graph = None if isinstance(x, StoredHops) else data.graph.to(device)
     kind = _kind(card)
     total: Any = 0.0
     for model in models:

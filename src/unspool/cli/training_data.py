@@ -29,6 +29,8 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     facts: Mapping[str, Any] = card.get("data") or {}
     steps = _transforms(facts)
     source.check()
+    if source.hops is not None:
+        return _transformed(source.load(split_or_none=True), steps), _files_note(steps)
     if source.own:
         known = facts.get("categories") or {}
         given = _with_columns(source, facts, source.features).load(split_or_none=True, categories=known)
@@ -41,7 +43,7 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     if source.dataset is not None or "dataset" in trained:
         split = trained.get("split") if source.split is None and source.dataset is None else source.split
         held = replace(source, split=split).load(trained.get("dataset"), split_or_none=True)
-    elif "edges" in trained:
+    elif "edges" in trained or "hops" in trained:
         return _files_of_training(trained, source, facts.get("hash"), steps), []
     else:
         raise IncompatibleError(
@@ -155,16 +157,20 @@ def _guessed_source(facts: Mapping[str, Any]) -> dict[str, Any]:
 def check_there(source: Mapping[str, Any]) -> None:
     """Refuse files that are not here, or not files."""
     # Files of the system itself (/proc) seem empty, and may never end.
-    missing = [path for path in files_of(source) if not Path(path).is_file() or not Path(path).stat().st_size]
+    missing = [
+        path for path in files_of(source)
+        if not Path(path).is_dir() and (not Path(path).is_file() or not Path(path).stat().st_size or path == source.get("hops"))
+    ]  # fmt: skip
     if missing:
+        way = "--hops" if source.get("hops") else "--edges and --features"
         raise FileNotFoundError(
-            f"the model was trained on {', '.join(missing)}, which is not here; give the data with --edges and --features"
+            f"the model was trained on {', '.join(missing)}, which is not here; give the data with {way}"
         )
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:
     """The files that a record of the source of data names."""
-    return [str(source[key]) for key in ("edges", "features", "labels") if source.get(key)]
+    return [str(source[key]) for key in ("edges", "features", "labels", "hops") if source.get(key)]
 
 
 def _hash_note(trained_on: str | None, raw: Dataset, ready: Dataset) -> list[str]:

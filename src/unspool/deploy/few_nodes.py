@@ -12,8 +12,9 @@ from torch.utils._pytree import tree_leaves
 
 from unspool.datasets.features import rows_of
 from unspool.errors import InputError
-from unspool.graph import Graph, neighbourhood, part_of, path
+from unspool.graph import neighbourhood, part_of, path
 from unspool.ops import features_of
+from unspool.ops.stored_hops import StoredHops
 
 #: Operators that carry signals from node to node or between nodes and edges, one hop at most each.
 _ONE_HOP = ("spmm", "index_select", "gather", "index_add", "scatter", "index_put", "aten::index", "take", "_sparse")
@@ -40,7 +41,7 @@ class NodePredictions:
 
 
 @torch.no_grad()
-def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePredictions:
+def predict_nodes(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredictions:
     """The output of a network for a few nodes, computed from their neighbourhood alone.
 
     Equal to ``model(x, graph)[nodes]``, because a network of K hops sees nothing beyond K hops; degrees and normalisation are those of
@@ -48,9 +49,9 @@ def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePre
 
     Args:
         model: called as ``model(x, graph)``, in evaluation mode.
-        x: features of all nodes, a tensor or sparse features.
-        graph: the whole graph.
-        nodes: ids of the nodes, each once.
+        x: features of all nodes, a tensor or sparse features; or hops on the disk, whose rows are read.
+        graph: the whole graph; not needed beside hops.
+        nodes: ids of the nodes (rows of the hops), each once.
 
     Example:
         >>> import torch, unspool as us
@@ -60,6 +61,9 @@ def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePre
         >>> torch.allclose(found.output, model(x, graph)[[7]]), found.hops, found.nodes_read
         (True, 4, 9)
     """
+    if isinstance(x, StoredHops):
+        rows = _checked(nodes, int(x.shape[0]))
+        return NodePredictions(model(x, rows=rows), 0, int(rows.numel()), 0)
     wanted = _checked(nodes, graph.nodes)
     features = features_of(x)
     reach = receptive_hops(model)
