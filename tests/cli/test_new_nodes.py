@@ -67,6 +67,36 @@ def test_people_read_how_much_of_the_graph_it_took(folder, tmp_path):
     assert "looks at the whole graph" in ask("predict", folder / "exact", *new(folder), "--out", tmp_path / "new.csv")
 
 
+@pytest.mark.parametrize("way", ["--directed", "--undirected"])
+def test_weighted_edges_that_run_one_way_or_both(way, folder, tmp_path):
+    old, new = ["a,b,2.5", "b,c,0.5", "c,a,1", "d,a,3"], ["n,a,0.25", "b,n,4", "n,n,2", "d,n,1", "n,a,0.25"]
+    for name, lines in (("old", old), ("new", new), ("all", old + new)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["source,target,weight", *lines]) + "\n")
+    people = ["id,x,y,team,part", "a,1,0,r,train", "b,0,1,s,train", "c,1,1,r,valid", "d,0,2,s,test"]
+    (tmp_path / "x.csv").write_text("\n".join(people) + "\n")
+    (tmp_path / "x_new.csv").write_text("id,y,x\nn,3,1\n")
+    data = ("--edges", tmp_path / "old.csv", "--features", tmp_path / "x.csv", way)
+    (tmp_path / "x_all.csv").write_text("\n".join([*people, "n,1,3,r,"]) + "\n")
+    split = ("--label-column", "team", "--split-column", "part")
+    train(tmp_path / "o", *data, *split, model="SGC")
+    told = ask(
+        "predict",
+        tmp_path / "o",
+        "--new-nodes",
+        tmp_path / "x_new.csv",
+        "--new-edges",
+        tmp_path / "new.csv",
+        "--out",
+        tmp_path / "n.csv",
+    )
+    assert "listed more than once" in told
+    every = ("--edges", tmp_path / "all.csv", "--features", tmp_path / "x_all.csv", "--label-column", "team")
+    ask("predict", tmp_path / "o", *every, "--out", tmp_path / "a.csv")
+    (found,), wanted = rows(tmp_path / "n.csv"), rows(tmp_path / "a.csv")[-1]
+    assert found["id"] == wanted["id"] == "n"
+    assert np.allclose([float(found[f"p_{c}"]) for c in "rs"], [float(wanted[f"p_{c}"]) for c in "rs"], rtol=1e-5)
+
+
 def test_without_edges_and_without_ids(folder, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((2, 3)))
     ask("predict", folder / "team", "--new-nodes", tmp_path / "x.npy", "--out", tmp_path / "new.csv")

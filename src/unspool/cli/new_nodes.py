@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from unspool.cli.data_options import DataOptions
+from unspool.cli.terminal import echo
 from unspool.cli.training_data import columns_in_training
 from unspool.datasets import Dataset
 from unspool.datasets.edge_files import EdgeFile, read_edges
@@ -79,7 +81,11 @@ class NewNodes:
 
     def say(self, model: Any, x: Any, graph: Any) -> Tensor:
         """What a model says of them."""
-        self.found.append(predict_new_nodes(model, x, graph, self.features, self.edges))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            self.found.append(predict_new_nodes(model, x, graph, self.features, self.edges))
+        for sentence in {str(one.message) for one in told} if len(self.found) == 1 else ():
+            echo(f"note: {sentence}", err=True)
         return self.found[-1].output
 
     def record(self) -> dict[str, int]:
