@@ -17,6 +17,7 @@ from unspool.graph.laplacian_form import LaplacianForm, form_of_sums, laplacian_
 from unspool.graph.merge import merged
 from unspool.graph.normalise import Normalisation, stays_symmetric
 from unspool.graph.part import entries_of, neighbourhood
+from unspool.graph.spreading import SpreadGraph
 from unspool.ops.operator import row_of_entry
 
 
@@ -122,7 +123,7 @@ def joined(graph: Graph, nodes: Any, edges: Any) -> Joined:
     """New edges, checked and merged, with the loops of new nodes."""
     if not isinstance(nodes, int) or nodes < 1:
         raise InputError("nodes", nodes, "how many new nodes there are, at least 1")
-    if type(graph) is not Graph:
+    if isinstance(graph, SpreadGraph):
         raise IncompatibleError(
             "new nodes are joined to a whole graph, and this one is spread over processes; give the whole"
         )

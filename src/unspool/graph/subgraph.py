@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.errors import InputError
+from unspool.errors import IncompatibleError, InputError
 
 if TYPE_CHECKING:
     from unspool.graph.graph import Graph
@@ -49,7 +49,12 @@ def subgraph(graph: Graph, nodes: Any, degrees: Any = Degrees.OWN) -> Graph:
         True
     """
     from unspool.graph.part import alone, part_of
+    from unspool.graph.spreading import SpreadGraph
 
+    if isinstance(graph, SpreadGraph):
+        raise IncompatibleError(
+            "a graph that is spread over processes is not cut again; take the subgraph of the whole before"
+        )
     if not isinstance(degrees, Degrees):
         raise InputError("degrees", degrees, "us.graph.Degrees.OWN or us.graph.Degrees.WHOLE")
     kept = read_nodes(nodes, graph.nodes)
