@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 import unspool as us
 from unspool import models, train
 from unspool.datasets.features import read_features, row_normalise
+from unspool.errors import IncompatibleError, InputError
 from unspool.estimator import NodeClassifier, NodeRegressor
 from unspool.estimator.holdout import hold_out
 from unspool.ops.features import SparseFeatures
@@ -272,3 +273,25 @@ def test_several_targets_at_once(data, x):
     learnt, _ = hold_out(ids, np.zeros(60), 0.2, seed=0)
     assert np.array_equal(bound.mean_, target[learnt].mean(0))
     assert np.array_equal(bound.deviation_, [*target[learnt].std(0)[:2], 1.0])
+
+
+@pytest.mark.parametrize("normalise_rows", [False, True])
+def test_new_nodes_are_answered_as_on_the_enlarged_graph(normalise_rows):
+    chance = np.random.default_rng(0)
+    x = (chance.random((43, 30)) < 0.1) * 1.0
+    graph, new = us.graph.ring(40), us.graph.NewEdges([[40, 41, 42], [3, 40, 9]])
+    whole = us.graph.enlarged(graph, 3, new)
+    clf = quick(normalise_rows=normalise_rows, depth=3).fit(x[:40], np.arange(40) // 10, graph=graph)
+    assert np.allclose(clf.predict_proba(x[40:], new), clf.predict_proba(x, whole)[40:], atol=1e-6)
+    assert np.array_equal(clf.predict(x[40:], new), clf.predict(x, whole)[40:])
+    reg = NodeRegressor(models.GCN, **QUICK).fit(x[:40], x[:40].sum(1), graph=graph)
+    assert np.allclose(reg.predict(x[40:], graph=new), reg.predict(x, graph=whole)[40:], atol=1e-5)
+    with pytest.raises(InputError, match="30 features"):
+        clf.predict(x[40:, :7], new)
+
+
+def test_new_rows_cannot_be_scaled_like_dense_ones():
+    x = np.random.default_rng(0).random((21, 3))
+    clf = quick(normalise_rows=True).fit(x[:20], np.arange(20) % 2, graph=us.graph.ring(20))
+    with pytest.raises(IncompatibleError, match="smallest number"):
+        clf.predict(x[20:], us.graph.NewEdges([[20], [0]]))

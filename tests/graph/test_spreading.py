@@ -120,6 +120,8 @@ def refusals(rank):
         "largest": said(lambda: spread.largest_frequency),
         "moved": said(lambda: spread.to(torch.float64)),
         "twice": said(lambda: us.graph.spread(spread, us.graph.Columns())),
+        "subgraph": said(lambda: spread.subgraph([0])),
+        "new nodes": said(lambda: us.graph.enlarged(spread, 1, [[8], [0]])),
         "layout": said(lambda: us.graph.spread(graph, "columns")),
         "parts": said(lambda: us.graph.spread(graph, us.graph.Rows(torch.arange(8)))),
         "other graph": said(lambda: us.graph.spread(other, us.graph.Columns())),
@@ -205,6 +207,8 @@ def test_what_sees_edges_or_does_not_fit_is_refused(two):
         assert "graph.largest_frequency before" in found["largest"]
         assert "graph.to(...) before" in found["moved"]
         assert "not spread yet" in found["twice"]
+        assert "subgraph of the whole before" in found["subgraph"]
+        assert "joined to a whole graph" in found["new nodes"]
         assert "us.graph.Columns()" in found["layout"]
         assert "from 0 to 1" in found["parts"]
         assert "process 1 has a graph or a layout other than process 0" in found["other graph"]

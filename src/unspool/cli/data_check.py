@@ -49,6 +49,10 @@ def run(options: DataOptions, as_json: bool) -> None:
 def look(options: DataOptions) -> Checked:
     """Look through the files, or the data set; the command was tried up to the first epoch."""
     options.check()
+    if options.hops is not None:
+        raise ValueError(
+            "--hops names features that have seen their graph, in which nothing can be looked up any more; check the edges and features"
+        )
     if not options.own:
         name = options.dataset if options.dataset is not None else BUILT_IN
         data = check(options.load(BUILT_IN))

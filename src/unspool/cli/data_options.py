@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ class DataOptions:
     sample_weight_column: str | None = None
     class_weight: tuple[str, ...] = ()
     edge_columns: tuple[str, ...] = ()
+    hops: Path | None = None
 
     @staticmethod
     def taken_from(options: dict[str, Any]) -> DataOptions:
@@ -63,8 +64,8 @@ class DataOptions:
 
     @property
     def own(self) -> bool:
-        """Whether the data are the user's own files."""
-        return self.edges is not None
+        """Whether the data are the user's own: files, or hops that were written."""
+        return self.edges is not None or self.hops is not None
 
     def load(
         self,
@@ -77,7 +78,9 @@ class DataOptions:
         from unspool import datasets
 
         self.check()
-        if not self.own:
+        if self.hops is not None:
+            found = self._stored(split_or_none)
+        elif not self.own:
             name = self.dataset if self.dataset is not None else default
             if name is None:
                 raise ValueError("which data? Give --dataset NAME, or --edges FILE (and --features FILE)")
@@ -90,10 +93,14 @@ class DataOptions:
 
     def check(self) -> None:
         """Refuse options that contradict each other, or hang in the air."""
+        if self.hops is not None:
+            self._check_hops()
         if self.own and self.dataset is not None:
             raise ValueError("--dataset names a set and --edges your own files; give one of them")
         if self.split is not None and self.split_column is not None:
             raise ValueError("--split and --split-column both say which nodes train; give one of them")
+        if self.hops is not None:
+            return
         if self.own:
             if self.download:
                 raise ValueError("--download fetches a data set, and --edges names files of your own; give one of them")
@@ -101,6 +108,24 @@ class DataOptions:
         for name in OF_FILES:
             if getattr(self, name) not in (None, ()):
                 raise ValueError(f"{option(name)} belongs to your own files; name the graph with --edges")
+
+    def _check_hops(self) -> None:
+        """Refuse other sources beside hops, which hold all that training needs."""
+        for name in ("edges", "dataset", "download", *OF_FILES):
+            if name != "name" and getattr(self, name) not in (None, (), False):
+                raise ValueError(
+                    f"--hops names a folder that holds features, labels and split, and {option(name)} speaks of other data; leave one out"
+                )
+
+    def _stored(self, split_or_none: bool) -> Any:
+        from unspool import hops
+
+        found = hops.dataset(self.hops)
+        if found.split is None and self.split is None and not split_or_none:
+            raise ValueError(
+                f"{self.hops} was written without a split; write it with --labels and --split, or give --split here"
+            )
+        return found if self.name is None else replace(found, name=self.name)
 
     def _files(self, split: Any, categories: Mapping[str, Sequence[str]] | None = None) -> Any:
         from unspool import datasets
@@ -176,7 +201,7 @@ class DataOptions:
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in held.items()
         }
-        for name in ("edges", "features", "labels"):
+        for name in ("edges", "features", "labels", "hops"):
             if name in plain:
                 plain[name] = Path(plain[name])
         return DataOptions(**plain)

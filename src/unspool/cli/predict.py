@@ -16,13 +16,15 @@ from unspool.cli.card import check_card
 from unspool.cli.data_options import DataOptions
 from unspool.cli.link_predict import LinkQuestion, check_direction
 from unspool.cli.link_predict import run as answer_links
+from unspool.cli.new_nodes import NewNodes, check_alone
 from unspool.cli.predict_nodes import FewNodes
 from unspool.cli.tables import check_table, write_table
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
-from unspool.errors import InputError
+from unspool.errors import IncompatibleError, InputError, mention
 from unspool.models.pretrained import CARD, load_with_card
+from unspool.ops.stored_hops import StoredHops
 from unspool.train import TaskKind
 from unspool.train.evaluation import temperature_of
 
@@ -38,20 +40,29 @@ def run(
     as_json: bool,
     asked: LinkQuestion,
     uncalibrated: bool = False,
+    new: tuple[Path | None, Path | None] = (None, None),
 ) -> None:
-    """Load, predict, write."""
+    """Load, predict, write; ``new``: the files with new nodes and with their edges."""
     check_table(out)
+    check_alone(*new, only, {"nodes": asked.nodes, "pairs": asked.pairs, "top": asked.top})
     asked.check(only)
     models = _models(checkpoint, device, optional_model(model), changed_code)
     card = models[0].card
     if _kind(card) is not TaskKind.LINKS:
         asked.refuse(_kind(card).value, checkpoint)
+    elif new[0] is not None:
+        raise IncompatibleError(
+            f"{mention('new_nodes')} is for models that say something of a node, and {checkpoint} was trained on links"
+        )
     data, notes = training_data(card, given, checkpoint)
     check_fits(models[0], data, checkpoint)
     links = _kind(card) is TaskKind.LINKS
     if links:
         check_direction(data)
     few = None if links or asked.nodes is None else FewNodes.named(asked.nodes, data, _kind(card).value)
+    if new[0] is not None:
+        few = NewNodes.read(new[0], new[1], card, data, given)
+        notes = [*notes, *few.notes]
     chosen = _chosen(data, only, models, checkpoint) if few is None else few.ids
     for note in notes:
         echo(f"note: {note}", err=True)
@@ -60,11 +71,11 @@ def run(
         return
     warm = [] if uncalibrated else temperatures(models)
     columns = _columns(_output(models, data, device, card, few, calibrate=bool(warm)), card)
-    rows = chosen.numpy() if few is None else np.arange(chosen.numel())
+    rows = chosen.numpy() if few is None else slice(None)
     # One temperature changes no class; the mean of several seeds may tip over where they disagree.
     raw = _columns(_output(models, data, device, card, few), card) if warm and len(models) > 1 else columns
     names = [str(i) for i in range(data.nodes)] if data.names is None else [str(name) for name in data.names]
-    table: dict[str, Any] = {"id": [names[i] for i in chosen.tolist()]}
+    table: dict[str, Any] = {"id": few.names if isinstance(few, NewNodes) else [names[i] for i in chosen.tolist()]}
     table.update({name: values[rows] for name, values in columns.items()})
     write_table(out, list(table.items()))
     _say(out, table, data, models, as_json, chosen, only, few, warm)
@@ -114,10 +125,16 @@ def check_fits(model: Any, data: Any, checkpoint: Path) -> None:
 
 @torch.no_grad()
 def _output(
-    models: list[Any], data: Any, device: str, card: Mapping[str, Any], few: FewNodes | None, calibrate: bool = False
+    models: list[Any],
+    data: Any,
+    device: str,
+    card: Mapping[str, Any],
+    few: FewNodes | NewNodes | None,
+    calibrate: bool = False,
 ) -> Tensor:
     """Probabilities or numbers, averaged over the models."""
-    x, graph = data.features.to(device), data.graph.to(device)
+    x = data.features.to(device)
+    graph = None if isinstance(x, StoredHops) else data.graph.to(device)
     kind = _kind(card)
     total: Any = 0.0
     for model in models:
@@ -217,7 +234,7 @@ def _say(
     as_json: bool,
     chosen: Tensor,
     only: str,
-    few: FewNodes | None,
+    few: FewNodes | NewNodes | None,
     warm: list[float],
 ) -> None:
     found: dict[str, Any] = {"nodes": len(table["id"]), "models": len(models), "out": str(out), "temperatures": warm}

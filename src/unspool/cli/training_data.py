@@ -29,9 +29,11 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     facts: Mapping[str, Any] = card.get("data") or {}
     steps = _transforms(facts)
     source.check()
+    if source.hops is not None:
+        return _transformed(source.load(split_or_none=True), steps), _files_note(steps)
     if source.own:
         known = facts.get("categories") or {}
-        given = _with_columns(source, facts).load(split_or_none=True, categories=known)
+        given = _with_columns(source, facts, source.features).load(split_or_none=True, categories=known)
         return _transformed(given, steps), [*given.notes, *_files_note(steps)]
     trained = facts.get("source") or _guessed_source(facts)
     if source.dataset is None and ":" in str(trained.get("dataset", "")) and not is_registered(trained["dataset"]):
@@ -41,7 +43,7 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     if source.dataset is not None or "dataset" in trained:
         split = trained.get("split") if source.split is None and source.dataset is None else source.split
         held = replace(source, split=split).load(trained.get("dataset"), split_or_none=True)
-    elif "edges" in trained:
+    elif "edges" in trained or "hops" in trained:
         return _files_of_training(trained, source, facts.get("hash"), steps), []
     else:
         raise IncompatibleError(
@@ -82,7 +84,12 @@ def _as_trained(source: DataOptions) -> Dataset:
         return held
 
 
-def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
+def columns_in_training(source: DataOptions, card: Mapping[str, Any], table: Path) -> DataOptions:
+    """What columns another table of features, and edges beside it, have: those of the training, unless something else is said."""
+    return _with_columns(source, card.get("data") or {}, table)
+
+
+def _with_columns(source: DataOptions, facts: Mapping[str, Any], table: Path | None) -> DataOptions:
     """Take the columns that the model was trained on, wherever they stand in a table, and let edges run as they did then."""
     trained = facts.get("source") or {}
     named = trained.get("id_column")
@@ -99,14 +106,16 @@ def _with_columns(source: DataOptions, facts: Mapping[str, Any]) -> DataOptions:
     if source.edges is not None and source.edges.suffix.lower() == ".pt" and not source.drop_columns:
         source = replace(source, drop_columns=tuple(trained.get("drop_columns") or ()))
     columns = columns_of(facts.get("features") or (), facts.get("categories") or {})
-    return replace(source, feature_columns=_in_order(source.feature_columns, columns)) if _named(source) else source
+    return (
+        replace(source, feature_columns=_in_order(source.feature_columns, columns)) if _named(source, table) else source
+    )
 
 
-def _named(source: DataOptions) -> bool:
+def _named(source: DataOptions, table: Path | None) -> bool:
     """Whether features have names where they are read: the columns of a table, the attributes of GraphML."""
-    if source.features is None:
+    if table is None:
         return source.edges is not None and source.edges.suffix.lower() == ".graphml"
-    return source.features.suffix.lower() not in (".npy", ".npz")
+    return table.suffix.lower() not in (".npy", ".npz")
 
 
 def _in_order(given: tuple[str, ...], trained: tuple[str, ...]) -> tuple[str, ...]:
@@ -148,16 +157,20 @@ def _guessed_source(facts: Mapping[str, Any]) -> dict[str, Any]:
 def check_there(source: Mapping[str, Any]) -> None:
     """Refuse files that are not here, or not files."""
     # Files of the system itself (/proc) seem empty, and may never end.
-    missing = [path for path in files_of(source) if not Path(path).is_file() or not Path(path).stat().st_size]
+    missing = [
+        path for path in files_of(source)
+        if not Path(path).is_dir() and (not Path(path).is_file() or not Path(path).stat().st_size or path == source.get("hops"))
+    ]  # fmt: skip
     if missing:
+        way = "--hops" if source.get("hops") else "--edges and --features"
         raise FileNotFoundError(
-            f"the model was trained on {', '.join(missing)}, which is not here; give the data with --edges and --features"
+            f"the model was trained on {', '.join(missing)}, which is not here; give the data with {way}"
         )
 
 
 def files_of(source: Mapping[str, Any]) -> list[str]:
     """The files that a record of the source of data names."""
-    return [str(source[key]) for key in ("edges", "features", "labels") if source.get(key)]
+    return [str(source[key]) for key in ("edges", "features", "labels", "hops") if source.get(key)]
 
 
 def _hash_note(trained_on: str | None, raw: Dataset, ready: Dataset) -> list[str]:

@@ -10,7 +10,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, mention
+from unspool.graph.part import entries_of
 from unspool.ops import Operator, SparseFeatures
 from unspool.ops.operator import Csr
 from unspool.ops.stored_hops import StoredHops
@@ -76,6 +77,25 @@ def take_rows(features: Features, kept: Array) -> Features:
     return features[torch.as_tensor(kept, device=features.device)]
 
 
+def rows_of(x: Tensor | SparseFeatures, nodes: Tensor) -> Tensor | SparseFeatures:
+    """Features of some nodes, each once, sparse where they are.
+
+    Example:
+        >>> import torch
+        >>> rows_of(torch.eye(3), torch.tensor([2]))
+        tensor([[0., 0., 1.]])
+    """
+    if isinstance(x, Tensor):
+        return x[nodes.to(x.device)]
+    csr, where = x.operator.forward, x.device
+    row, entry = entries_of(csr.crow.cpu(), nodes)
+    entry = entry.to(where)
+    size = (int(nodes.numel()), int(x.shape[1]))
+    return SparseFeatures.from_operator(
+        Operator.from_entries(row.to(where), csr.col[entry].long(), csr.val[entry], size)
+    )
+
+
 def row_normalise(features: Features) -> Features:
     r"""Rows that sum to one, exactly as PyTorch Geometric's ``NormalizeFeatures`` makes them.
 
@@ -105,6 +125,28 @@ def row_normalise(features: Features) -> Features:
         return features
     shifted = features - features.min()
     return shifted / shifted.sum(dim=-1, keepdim=True).clamp(min=1.0)
+
+
+def row_normalise_like(new: Features, old: Features) -> Features:
+    """Rows of new nodes scaled as :func:`row_normalise` has scaled those of old ones, given as they are now.
+
+    The minimum that is subtracted is that of the old matrix: zero where it is sparse still, and not to be known where it is dense.
+
+    Example:
+        >>> import torch
+        >>> old = row_normalise(sparse(np.eye(3)))
+        >>> row_normalise_like(torch.tensor([[2.0, 2.0, 0.0]]), old)
+        tensor([[0.5000, 0.5000, 0.0000]])
+    """
+    if not isinstance(old, SparseFeatures):
+        raise IncompatibleError(
+            "rows of features were scaled in training with the smallest number among all of them, which is not kept; scale features yourself "
+            f"before training, and leave {mention('normalise_rows')} out"
+        )
+    dense = in_memory(new, "row-normalised", "give features")
+    dense = dense.to_dense() if isinstance(dense, SparseFeatures) else dense
+    scaled = dense / dense.sum(dim=-1, keepdim=True).clamp(min=1.0)
+    return SparseFeatures.from_tensor(scaled) if isinstance(new, SparseFeatures) else scaled
 
 
 def in_memory(features: Features, what: str, way: str) -> Tensor | SparseFeatures:

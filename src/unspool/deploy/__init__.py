@@ -1,4 +1,4 @@
-"""Trained networks put to use elsewhere: as a program of torch alone, as one file of NumPy alone, and for a few nodes.
+"""Trained networks put to use elsewhere: as a program of torch alone, as one file of NumPy alone, for a few nodes, and for new ones.
 
 >>> import tempfile, pathlib, torch, unspool as us
 >>> from unspool import datasets, deploy
@@ -14,9 +14,10 @@
 
 from unspool.deploy.answer import Answer, Meaning
 from unspool.deploy.few_nodes import NodePredictions, Reach, predict_nodes, receptive_hops
+from unspool.deploy.new_nodes import predict_new_nodes
 from unspool.deploy.numpy_file import export_numpy
 from unspool.deploy.torch_program import export_torch
 
 __all__ = [
-    "Answer", "Meaning", "NodePredictions", "Reach", "export_numpy", "export_torch", "predict_nodes", "receptive_hops",
+    "Answer", "Meaning", "NodePredictions", "Reach", "export_numpy", "export_torch", "predict_new_nodes", "predict_nodes", "receptive_hops",
 ]  # fmt: skip

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from unspool.datasets.features import rows_of
 from unspool.errors import InputError
-from unspool.graph import Graph, neighbourhood, part_of, path
-from unspool.graph.part import entries_of
-from unspool.ops import Operator, SparseFeatures, features_of
+from unspool.graph import neighbourhood, part_of, path
+from unspool.ops import features_of
+from unspool.ops.stored_hops import StoredHops
 
 #: Operators that carry signals from node to node or between nodes and edges, one hop at most each.
 _ONE_HOP = ("spmm", "index_select", "gather", "index_add", "scatter", "index_put", "aten::index", "take", "_sparse")
@@ -40,7 +41,7 @@ class NodePredictions:
 
 
 @torch.no_grad()
-def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePredictions:
+def predict_nodes(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredictions:
     """The output of a network for a few nodes, computed from their neighbourhood alone.
 
     Equal to ``model(x, graph)[nodes]``, because a network of K hops sees nothing beyond K hops; degrees and normalisation are those of
@@ -48,9 +49,9 @@ def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePre
 
     Args:
         model: called as ``model(x, graph)``, in evaluation mode.
-        x: features of all nodes, a tensor or sparse features.
-        graph: the whole graph.
-        nodes: ids of the nodes, each once.
+        x: features of all nodes, a tensor or sparse features; or hops on the disk, whose rows are read.
+        graph: the whole graph; not needed beside hops.
+        nodes: ids of the nodes (rows of the hops), each once.
 
     Example:
         >>> import torch, unspool as us
@@ -60,6 +61,9 @@ def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePre
         >>> torch.allclose(found.output, model(x, graph)[[7]]), found.hops, found.nodes_read
         (True, 4, 9)
     """
+    if isinstance(x, StoredHops):
+        rows = _checked(nodes, int(x.shape[0]))
+        return NodePredictions(model(x, rows=rows), 0, int(rows.numel()), 0)
     wanted = _checked(nodes, graph.nodes)
     features = features_of(x)
     reach = receptive_hops(model)
@@ -72,7 +76,7 @@ def predict_nodes(model: nn.Module, x: Any, graph: Graph, nodes: Any) -> NodePre
     if reach.uses_largest_frequency:
         # Kept where the part would work out its own, which is not that of the whole.
         part.__dict__["largest_frequency"] = graph.largest_frequency
-    found: Tensor = model(_rows(features, near), part)
+    found: Tensor = model(rows_of(features, near), part)
     return NodePredictions(
         found[: wanted.numel()], reach.hops, int(near.numel()), int(part.operator.forward.col.numel())
     )
@@ -181,18 +185,6 @@ def _hops_of(name: str, args: Any) -> float:
             return float("inf")
         return 1.0 if "spmm" in name else 0.0
     return 1.0 if any(part in name for part in _ONE_HOP) else 0.0
-
-
-def _rows(x: Tensor | SparseFeatures, nodes: Tensor) -> Tensor | SparseFeatures:
-    if isinstance(x, Tensor):
-        return x[nodes.to(x.device)]
-    csr, where = x.operator.forward, x.device
-    row, entry = entries_of(csr.crow.cpu(), nodes)
-    entry = entry.to(where)
-    size = (int(nodes.numel()), int(x.shape[1]))
-    return SparseFeatures.from_operator(
-        Operator.from_entries(row.to(where), csr.col[entry].long(), csr.val[entry], size)
-    )
 
 
 def _checked(nodes: Any, count: int) -> Tensor:

@@ -113,7 +113,8 @@ class NodeClassifier(ClassifierMixin, NodeEstimator):
 
         Args:
             x: as in ``fit``; all nodes of the training graph when omitted.
-            graph: the graph of these nodes; the one it was trained on when omitted.
+            graph: the graph of these nodes; the one it was trained on when omitted. With :class:`unspool.graph.NewEdges`, ``x`` holds features of
+                new nodes that these edges join to those it was trained on, and answers are for them.
             calibrate: False for the probabilities as the network gives them.
         """
         output = self._output(x, graph)

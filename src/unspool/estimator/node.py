@@ -13,8 +13,9 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from unspool.datasets.features import Features, row_normalise
+from unspool.datasets.features import Features, row_normalise, row_normalise_like
 from unspool.datasets.sample_weight import read_sample_weight
+from unspool.deploy import predict_new_nodes
 from unspool.device import check_device, device_for
 from unspool.estimator.feature_names import compare_names, remember_names
 from unspool.estimator.holdout import given_out, hold_out
@@ -23,7 +24,7 @@ from unspool.estimator.monitor import NumbersSoFar, Scored, scorer_of
 from unspool.estimator.pyg import is_pyg, parts_of
 from unspool.estimator.settings import OpenSettings
 from unspool.estimator.warm_start import Before
-from unspool.graph import Graph
+from unspool.graph import Graph, NewEdges
 from unspool.models import UGDGNN
 from unspool.objective import Objective
 from unspool.ops.stored_hops import StoredHops
@@ -220,6 +221,8 @@ class NodeEstimator(OpenSettings, ABC):
             x, graph = x.x, x if graph is None else graph
         if x is not None and self.features is None:
             compare_names(self, x)
+        if isinstance(graph, NewEdges):
+            return self._finite(self._new_output(x, graph))
         every, place, rows = self._read(x, graph, fitted=True)
         if every.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -233,6 +236,19 @@ class NodeEstimator(OpenSettings, ABC):
             place = place if place.device == device else place.to(device)
             output = self._finite(self.model_(every.to(device), place).double().cpu())
         return output if rows is None else output[torch.as_tensor(rows)]
+
+    def _new_output(self, x: Any, edges: NewEdges) -> Tensor:
+        """What the model says of new nodes with these features, joined to the nodes that it was trained on."""
+        if self.graph_ is None:
+            raise ValueError(
+                "the model was trained on hops on the disk, which hold no graph that nodes could be joined to"
+            )
+        fresh = read_x(x)
+        if fresh.shape[1] == self.n_features_in_ and self.normalise_rows:
+            fresh = row_normalise_like(fresh, self.features_)
+        where = next((p.device for p in self.model_.parameters()), torch.device("cpu"))
+        old, graph = self.features_.to(where), self.graph_.to(where)
+        return predict_new_nodes(self.model_, old, graph, fresh.to(where), edges).output.double().cpu()
 
     @staticmethod
     def _finite(output: Tensor, rows: Tensor | None = None) -> Tensor:

@@ -56,7 +56,8 @@ class NodeRegressor(RegressorMixin, NodeEstimator):
 
         Args:
             x: as in ``fit``; all nodes of the training graph when omitted.
-            graph: the graph of these nodes; the one it was trained on when omitted.
+            graph: the graph of these nodes; the one it was trained on when omitted. With :class:`unspool.graph.NewEdges`, ``x`` holds features of
+                new nodes that these edges join to those it was trained on, and answers are for them.
         """
         found = self._output(x, graph)
         output = self.kind_.answer(found).numpy()

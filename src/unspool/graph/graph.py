@@ -19,6 +19,7 @@ from unspool.graph.edges import check_loops, notes_of, read_edge_index, read_wei
 from unspool.graph.laplacian_form import NOT_NORMALISED, diagonal_entries, laplacian_form, rescaled
 from unspool.graph.normalise import Normalisation
 from unspool.graph.pyg import network_edges, pyg_edges
+from unspool.graph.subgraph import subgraph
 from unspool.graph.words import described, html_of_graph
 from unspool.ops import Operator
 from unspool.ops.spmm import spmm
@@ -378,6 +379,7 @@ class Graph:
         """A as a SciPy ``csr_array``."""
         return self.operator.to_scipy()
 
+    subgraph = subgraph
     _repr_html_ = html_of_graph
 
     def __repr__(self) -> str:

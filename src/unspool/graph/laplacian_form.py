@@ -46,14 +46,31 @@ def laplacian_form(w: Adjacency, degree: Tensor, how: Normalisation) -> Laplacia
         3.0
     """
     symmetric = stays_symmetric(w, degree, how)
-    reason = _why_no_laplacian(w, symmetric, degree, how)
+    reason = _why_no_laplacian(w.symmetric, symmetric, degree, how)
     plain = row_sums(w.forward, loops_of(w.forward)) if how is Normalisation.NONE and reason is None else None
-    scale = 1.0 if plain is None or float(plain.max()) <= 0 else float(plain.max())
-    return LaplacianForm(symmetric, scale, plain, reason)
+    return LaplacianForm(symmetric, _scale(plain), plain, reason)
 
 
-def _why_no_laplacian(w: Adjacency, symmetric: bool, degree: Tensor, how: Normalisation) -> str | None:
-    if not w.symmetric:
+def form_of_sums(undirected: bool, degree: Tensor, plain: Tensor | None, how: Normalisation) -> LaplacianForm:
+    """The same from row sums of all of W alone, where A is symmetric as soon as W is: not for regular graphs under random walks.
+
+    Args:
+        undirected: whether W equals its transpose.
+        degree: row sums of W.
+        plain: the same without loops, where nothing is normalised and W is symmetric.
+        how: the normalisation.
+    """
+    symmetric = undirected and how is not Normalisation.RANDOM_WALK
+    reason = _why_no_laplacian(undirected, symmetric, degree, how)
+    return LaplacianForm(symmetric, _scale(plain), plain, reason)
+
+
+def _scale(plain: Tensor | None) -> float:
+    return 1.0 if plain is None or float(plain.max()) <= 0 else float(plain.max())
+
+
+def _why_no_laplacian(undirected: bool, symmetric: bool, degree: Tensor, how: Normalisation) -> str | None:
+    if not undirected:
         return "this graph is directed, so no Laplacian BᵀB exists and smoothness is not defined; build it without directed=True"
     if how is Normalisation.RANDOM_WALK and not symmetric:
         return "under random-walk normalisation I − A is not symmetric, so it is not BᵀB; use Normalisation.SYMMETRIC (same eigenvalues)"

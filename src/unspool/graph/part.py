@@ -64,12 +64,25 @@ def without(graph: Graph, nodes: Any) -> Graph:
     kept = torch.nonzero(~gone).flatten()
     if kept.numel() == 0:
         raise InputError("nodes", UNSHOWN, f"fewer than all {graph.nodes} nodes, as a graph needs one")
+    return alone(graph, kept)
+
+
+def alone(graph: Graph, kept: Tensor) -> Graph:
+    """Some nodes by themselves: normalised anew, by the edges between them.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> torch.allclose(alone(us.graph.path(5), torch.tensor([2, 3])).to_dense(), us.graph.path(2).to_dense())
+        True
+    """
     crow, col, weight = part_of(graph, kept).adjacency.forward
     index = torch.stack([col.long(), row_of_entry(crow)])
     how: dict[str, Any] = {"normalise": graph.normalisation, "loops": 0.0, "directed": not graph.undirected}
     made = Graph.from_edges(index, int(kept.numel()), weight, **how)
     names = None if graph.names is None else tuple(graph.names[int(i)] for i in kept)
-    return replace(made.to(dtype=graph.dtype), names=names)
+    made = replace(made.to(dtype=graph.dtype), names=names)
+    general = graph._has_smoother and graph._no_laplacian is not None  # pyright: ignore[reportPrivateUsage]
+    return made.with_general_laplacian() if general else made
 
 
 def neighbourhood(graph: Graph, nodes: Tensor, hops: int) -> Tensor:

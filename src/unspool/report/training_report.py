@@ -15,6 +15,7 @@ from unspool.errors import IncompatibleError
 from unspool.files import write_whole
 from unspool.graph import Graph
 from unspool.models.pretrained import load_pretrained
+from unspool.ops.stored_hops import StoredHops
 from unspool.report.card_tables import (
     config_table,
     data_notes,
@@ -263,7 +264,7 @@ def _data(job: Job, dataset: Dataset | Graph | None) -> list[Block]:
     if notes:
         blocks += [Paragraph(["What was done to the data:"]), Notes(notes)]
     told = job.first.part("data").get("hash")
-    if told and isinstance(dataset, Dataset) and told not in (dataset.hash, dataset.row_normalised().hash):
+    if told and isinstance(dataset, Dataset) and told not in _hashes(dataset):
         words = f"The data set given for size and density is another one than that of the cards: its hash is {dataset.hash}."
         blocks.append(Paragraph([words], "warning"))
     return blocks if blocks else [Paragraph(["The card does not say what it was trained on."])]
@@ -275,9 +276,17 @@ def _repeat(job: Job, command: str | None) -> list[Block]:
     return [line, machine_table(job)]
 
 
+def _hashes(dataset: Dataset) -> tuple[str, ...]:
+    """Of the data as they are, and with scaled rows, which hops on the disk never have."""
+    stored = isinstance(dataset.features, StoredHops)
+    return (dataset.hash,) if stored else (dataset.hash, dataset.row_normalised().hash)
+
+
 def _graph(dataset: Any) -> Graph | None:
     """The graph whose frequencies are drawn, where it has any and is not too large."""
     if dataset is None:
+        return None
+    if isinstance(getattr(dataset, "features", None), StoredHops):  # which hold no graph
         return None
     graph = dataset if isinstance(dataset, Graph) else getattr(dataset, "graph", None)
     if not isinstance(graph, Graph):

@@ -13,6 +13,7 @@ from unspool.train.batches import Batch, Batches, RowBatches
 from unspool.train.bilevel import BilevelProblem, problem_of
 from unspool.train.callbacks import Callback, Moment, TensorBoard, Verdict
 from unspool.train.class_weight import Balance
+from unspool.train.cluster_batches import ClusterBatches
 from unspool.train.config import LowerLevel, Monitor, Precision, Rates, Stop, TrainConfig
 from unspool.train.counts import Counts
 from unspool.train.fitting import Diverged, Run, fit
@@ -26,6 +27,7 @@ from unspool.train.loss import Binary, CrossEntropy, Link, Loss, Own, Ranking, R
 from unspool.train.multilabel import MultiLabel
 from unspool.train.ordinal import Ordinal
 from unspool.train.preset import DEFAULT, Preset
+from unspool.train.pyg_batches import PygBatches
 from unspool.train.record import Ending, Epoch, Result
 from unspool.train.seeding import seeded
 from unspool.train.task import Task
@@ -34,8 +36,58 @@ from unspool.train.training import Runs, repeat, train_trial
 from unspool.train.trial import Trial
 
 __all__ = [
-    "DEFAULT", "Balance", "Batch", "Batches", "BilevelProblem", "Binary", "Callback", "Counts", "CrossEntropy", "DataRecord", "Diverged", "Ending", "Epoch", "Hyper", "Link", "LinkBaseline", "LinkEvaluation", "LinkMetrics", "LinkProtocol",
-    "Loss", "LowerLevel", "Moment", "Monitor", "MultiLabel", "Order", "Ordinal", "Own", "Precision", "PreparedTrial",
-    "Preset", "Ranking", "Rates", "Regression", "Result", "RowBatches", "Run", "Runs", "Stop", "Task", "TaskKind", "TensorBoard", "TrainConfig", "Trial", "TrialLoader", "Verdict", "evaluate_links",
-    "fit", "link_task", "problem_of", "repeat", "seeded", "train_trial",
+    "DEFAULT",
+    "Balance",
+    "Batch",
+    "Batches",
+    "BilevelProblem",
+    "Binary",
+    "Callback",
+    "ClusterBatches",
+    "Counts",
+    "CrossEntropy",
+    "DataRecord",
+    "Diverged",
+    "Ending",
+    "Epoch",
+    "Hyper",
+    "Link",
+    "LinkBaseline",
+    "LinkEvaluation",
+    "LinkMetrics",
+    "LinkProtocol",
+    "Loss",
+    "LowerLevel",
+    "Moment",
+    "Monitor",
+    "MultiLabel",
+    "Order",
+    "Ordinal",
+    "Own",
+    "Precision",
+    "PreparedTrial",
+    "Preset",
+    "PygBatches",
+    "Ranking",
+    "Rates",
+    "Regression",
+    "Result",
+    "RowBatches",
+    "Run",
+    "Runs",
+    "Stop",
+    "Task",
+    "TaskKind",
+    "TensorBoard",
+    "TrainConfig",
+    "Trial",
+    "TrialLoader",
+    "Verdict",
+    "evaluate_links",
+    "fit",
+    "link_task",
+    "problem_of",
+    "repeat",
+    "seeded",
+    "train_trial",
 ]  # fmt: skip

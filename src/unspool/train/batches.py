@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unspool.errors import IncompatibleError, mention
+from unspool.errors import IncompatibleError, InputError, mention
 from unspool.models import Model
 from unspool.models.graph_first import propagates_first
 from unspool.ops.stored_hops import StoredHops
@@ -74,7 +74,7 @@ class RowBatches(Batches):
 
     def __init__(self, task: Task, size: int, seed: int) -> None:
         self.task, self.size, self.seed = task, size, seed
-        target, weight = _taken(task, task.train)
+        target, weight = taken(task, task.train)
         self._counts = task.loss.sizes(target, weight).double().cpu()
 
     def training(self, epoch: int) -> Iterator[Batch]:
@@ -86,7 +86,7 @@ class RowBatches(Batches):
         full = [(part, count) for part, count in zip(dealt, counts, strict=True) if count > 0]
         for part, count in full:
             ids = task.train[part.to(task.train.device)]
-            yield Batch(task.x, task.graph, ids, *_taken(task, ids), count * len(full) / sum(counts))
+            yield Batch(task.x, task.graph, ids, *taken(task, ids), count * len(full) / sum(counts))
 
     def look(self, say: Say, parts: Sequence[Tensor]) -> list[Tensor]:
         """One pass over all nodes of a graph, of which rows are taken: a pass for each part would cost as much each. Of stored hops, their rows."""
@@ -97,9 +97,18 @@ class RowBatches(Batches):
 
     def _order(self, epoch: int) -> Tensor:
         """A permutation of the training nodes, by seed and epoch alone."""
-        drawn = hashlib.sha256(f"batches {self.seed} {epoch}".encode()).digest()[:8]
-        chance = torch.Generator().manual_seed(int.from_bytes(drawn))
-        return torch.randperm(self.task.train.numel(), generator=chance)
+        return torch.randperm(self.task.train.numel(), generator=chance_of(self.seed, epoch))
+
+
+def chance_of(seed: int, epoch: int) -> torch.Generator:
+    """Where the order of an epoch's batches is drawn from, the same in any process.
+
+    Example:
+        >>> torch.equal(torch.randperm(9, generator=chance_of(0, 1)), torch.randperm(9, generator=chance_of(0, 1)))
+        True
+    """
+    drawn = hashlib.sha256(f"batches {seed} {epoch}".encode()).digest()[:8]
+    return torch.Generator().manual_seed(int.from_bytes(drawn))
 
 
 def batches_of(model: nn.Module, task: Task, config: TrainConfig, seed: int) -> Batches | None:
@@ -129,6 +138,42 @@ def batches_of(model: nn.Module, task: Task, config: TrainConfig, seed: int) -> 
         return RowBatches(task, task.train.numel(), seed)
     task.loss.check_batches()
     return RowBatches(task, config.batch_size, seed)
+
+
+def check_source(batches: Any, model: nn.Module, task: Task, config: TrainConfig, spread: Any) -> None:
+    """Raise one sentence where a source of batches of one's own cannot be trained from.
+
+    Example:
+        >>> import unspool as us
+        >>> from unspool import datasets
+        >>> task, config = Task.of(datasets.load("citeseer")), TrainConfig(batch_size=9)
+        >>> check_source(RowBatches(task, 9, 0), us.models.SGC(3703, 6), task, config, None)
+        Traceback (most recent call last):
+            ...
+        unspool.errors.IncompatibleError: batches=... and batch_size=... both say what a step sees; give one of them
+    """
+    if batches is None:
+        return
+    if not isinstance(batches, Batches):
+        raise InputError("batches", batches, "a source of batches, such as train.ClusterBatches(task, parts)")
+    for name, value in (("batch_size", config.batch_size), ("upper", config.upper), ("spread", spread)):
+        if value is not None:
+            why = (
+                "both say what a step sees"
+                if name == "batch_size"
+                else "do not go together, as it looks at all nodes in every step"
+            )
+            raise IncompatibleError(f"{mention('batches')} and {mention(name)} {why}; give one of them")
+    task.loss.check_batches()
+    if isinstance(task.x, StoredHops):
+        check_rows(model)
+
+
+def dealt(task: Task, parts: Sequence[Tensor]) -> list[tuple[Tensor, float]]:
+    """Parts of the training nodes with the factor of each (:class:`Batch`), without those in which nothing counts."""
+    counts = [float(task.loss.sizes(*taken(task, part)).sum()) for part in parts]
+    full = [(part, count) for part, count in zip(parts, counts, strict=True) if count > 0]
+    return [(part, count * len(full) / sum(counts)) for part, count in full]
 
 
 def check_rows(model: nn.Module) -> None:
@@ -164,6 +209,12 @@ def said(model: nn.Module, x: Any, graph: Any, rows: Tensor | None) -> Tensor:
     return model(x, graph).index_select(0, rows)
 
 
-def _taken(task: Task, ids: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Targets and weights of some items."""
+def taken(task: Task, ids: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Targets and weights of some items.
+
+    Example:
+        >>> from unspool import datasets
+        >>> taken(Task.of(datasets.load("citeseer")), torch.tensor([0]))
+        (tensor([3]), None)
+    """
     return task.target.index_select(0, ids), None if task.weight is None else task.weight.index_select(0, ids)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
-from unspool.train.batches import Batch, batches_of, said
+from unspool.train.batches import Batch, Batches, batches_of, said
 from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.hyper import Hyper, HyperLevel
 from unspool.train.spreading import SpreadTraining
@@ -39,6 +39,7 @@ class Epochs:
         done: epochs that were run before, where a run is continued.
         hyper: parameters that learn on validation nodes.
         spread: the part of this process, where several train together.
+        batches: a source of batches in the place of the configured one.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Epochs:
         done: int = 0,
         hyper: Hyper | None = None,
         spread: SpreadTraining | None = None,
+        batches: Batches | None = None,
     ) -> None:
         self.model, self.optimiser, self.task, self.config = model, optimiser, task, config
         self.device = task.target.device
@@ -61,16 +63,17 @@ class Epochs:
         # A captured epoch would keep the learning rate of the moment.
         steady = config.lr_schedule is Rates.CONSTANT
         self._willing = self.device.type == "cuda" and steady and not self._wants_closure and _capturable(optimiser)
-        self._batches = batches_of(model, task, config, seed)
+        self._batches = batches_of(model, task, config, seed) if batches is None else batches
         if self._batches is not None:
             self._willing = False  # batches differ from epoch to epoch
             if hyper is not None:
                 raise IncompatibleError(
                     f"{mention('hyper')} looks at all nodes in every step, which batches and hops on the disk do not show; leave it out"
                 )
-            if self._wants_closure and config.batch_size is not None:
+            named = "batch_size" if batches is None else "batches"
+            if self._wants_closure and (config.batch_size is not None or batches is not None):
                 raise IncompatibleError(
-                    f"{type(optimiser).__name__} looks at the same loss several times in a step; leave {mention('batch_size')} out"
+                    f"{type(optimiser).__name__} looks at the same loss several times in a step; leave {mention(named)} out"
                 )
         half = config.precision is Precision.BFLOAT16
         self._upper = None if config.upper is None else UpperLevel(config.upper, model, task, seed, done, half)

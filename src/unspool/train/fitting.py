@@ -18,6 +18,7 @@ from unspool.interrupt import deferred_interrupt
 from unspool.models import registry
 from unspool.settings import Schema
 from unspool.settings.kinds import Anything
+from unspool.train.batches import Batches, check_source
 from unspool.train.callbacks import Callback, Moment, asks_to_stop
 from unspool.train.config import TrainConfig
 from unspool.train.epochs import Epochs, few_threads, make_optimiser
@@ -77,6 +78,7 @@ def fit(
     trial: Trial | None = None,
     hyper: Hyper | None = None,
     spread: Layout | None = None,
+    batches: Batches | None = None,
 ) -> Run:
     """Train a model; afterwards it holds the weights of the selected epoch, in evaluation mode.
 
@@ -98,6 +100,8 @@ def fit(
             the epoch.
         spread: how the graph is cut over the processes of ``torch.distributed``, all of which call this; the run is then that of one
             process to rounding, and the one that numbers them 0 writes snapshots.
+        batches: a source of batches of one's own, such as :class:`~unspool.train.ClusterBatches` or :class:`~unspool.train.PygBatches`; those
+            that ``config.batch_size`` asks for when omitted.
 
     Example:
         >>> import torch, unspool as us
@@ -108,10 +112,11 @@ def fit(
         True
     """
     _check(model, task, config, snapshot_every)
+    check_source(batches, model, task, config, spread)
     optimiser = make_optimiser(config, model, hyper)
-    about = {} if snapshot is None and spread is None else _about(model, task, config, trial)
-    if about and hyper is not None:
-        about["config"]["hyper"] = str(hyper)
+    about = (
+        {} if snapshot is None and spread is None else _about(model, task, config, trial, hyper=hyper, batches=batches)
+    )
     seed = torch.initial_seed() % 2**63 if trial is None else trial.seed
     group = None if spread is None else _spread(model, task, config, spread, hyper, about, seed)
     state = _begun(group, model, optimiser, about, seed, None if restart else snapshot)
@@ -121,7 +126,7 @@ def fit(
             f"{snapshot} holds {len(state.history)} epochs already, more than {mention('epochs', config.epochs)}; give at least as many, "
             "or remove it"
         )
-    epochs = Epochs(model, optimiser, task, config, state.seed, len(state.history), hyper, group)
+    epochs = Epochs(model, optimiser, task, config, state.seed, len(state.history), hyper, group, batches)
     saved, ending = time.monotonic(), Ending.ALL_EPOCHS
     began = saved - state.seconds
     whole = True
@@ -192,14 +197,17 @@ def _check(model: nn.Module, task: Any, config: Any, snapshot_every: float) -> N
         raise InputError("snapshot_every", snapshot_every, "a finite number of seconds of at least 0")
 
 
-def _about(model: nn.Module, task: Task, config: TrainConfig, trial: Trial | None) -> dict[str, dict[str, Any]]:
+def _about(
+    model: nn.Module, task: Task, config: TrainConfig, trial: Trial | None, **more: Any
+) -> dict[str, dict[str, Any]]:
     """What a snapshot belongs to: the number of epochs may grow without changing the course of a run."""
     # A module of one's own may mean anything by these names.
     settings, schema = getattr(model, "settings", None), getattr(model, "schema", None)
     held = settings.items() if isinstance(settings, Mapping) else ()
+    beside = {name: str(value) for name, value in more.items() if value is not None}
     return {
         "trial": {"model": registry.name_of(type(model)), **({} if trial is None else {"seed": trial.seed})},
-        "config": {name: value for name, value in config.to_plain().items() if name != "epochs"},
+        "config": {name: value for name, value in config.to_plain().items() if name != "epochs"} | beside,
         "settings": {name: _shown(schema, name, value) for name, value in held},
         "task": {"task": task.digest},
         "code": {} if trial is None else {"code": trial.code},

@@ -19,6 +19,7 @@ _DATA = (
     click.option("--data", type=PLACE, help="Folder with raw data; the variable UNSPOOL_DATA when omitted. Processed copies go to the user's cache folder."),
     click.option("--download", is_flag=True, help="Fetch a data set that is not here, over https, into the folder with raw data."),
     click.option("--edges", type=PLACE, help="Your own graph: CSV, TSV, Parquet, .npz, .npy, GraphML, or .pt with a Data of PyTorch Geometric."),
+    click.option("--hops", type=PLACE, help="A folder that unspool hops has written with labels: features that have seen the graph, for networks that propagate first."),
     click.option("--features", type=PLACE, help="Your nodes' features: CSV, TSV, Parquet, .npy, .npz."),
     click.option("--labels", type=PLACE, help="Your nodes' classes or numbers: CSV, TSV, Parquet, .npy."),
     click.option("--id-column", help="The column with the nodes' names, if it is not called id, node or name."),

@@ -37,6 +37,10 @@ from unspool.cli.number_types import Whole
     metavar="A,B,C",
     help="These nodes alone, by their ids; only their neighbourhood is computed. Links: recommend for these.",
 )
+@click.option(
+    "--new-nodes", type=PLACE, help="Features of nodes that the graph does not have: predict for these alone."
+)
+@click.option("--new-edges", type=PLACE, help="Edges that join --new-nodes to the graph or to each other, by ids.")
 @click.option("--uncalibrated", is_flag=True, help="Probabilities as the network gives them, without its temperature.")
 @device_option
 @json_option
@@ -49,6 +53,8 @@ def predict(
     pairs: Path | None,
     top: int | None,
     nodes: str | None,
+    new_nodes: Path | None,
+    new_edges: Path | None,
     device: str | None,
     as_json: bool,
     uncalibrated: bool,
@@ -61,7 +67,13 @@ def predict(
     probability of each class, calibrated with the temperature that training fitted to its validation nodes. A model of links (train --loss
     links) scores --pairs, or recommends new links for every node.
 
-    Example: unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
+    --new-nodes holds features of nodes that came later, with the columns of the training, and --new-edges what joins them to the graph; the answers are those
+    on the whole enlarged graph, and take their neighbourhood alone. Nodes without ids are numbered behind the old ones.
+
+    \b
+    Examples:
+      unspool predict out/train --edges new_edges.csv --features new_nodes.csv --out predictions.csv
+      unspool predict out/train --new-nodes joined_today.csv --new-edges their_calls.csv
     """
     from unspool.cli.data_options import DataOptions
     from unspool.cli.link_predict import LinkQuestion
@@ -69,4 +81,16 @@ def predict(
     from unspool.device import device_for
 
     data, asked = DataOptions.taken_from(options), LinkQuestion(pairs, top, nodes)
-    run(checkpoint, data, model, changed_code, out, only, device_for(device), as_json, asked, uncalibrated)
+    run(
+        checkpoint,
+        data,
+        model,
+        changed_code,
+        out,
+        only,
+        device_for(device),
+        as_json,
+        asked,
+        uncalibrated,
+        (new_nodes, new_edges),
+    )

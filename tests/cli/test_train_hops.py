@@ -1,0 +1,83 @@
+"""unspool train --hops: training, predicting and studying from hops on the disk, without the graph."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import unspool as us
+from cli.people import ask, refuse
+from unspool import datasets
+
+pytestmark = pytest.mark.long
+
+QUICK = ("--seeds", 1, "--epochs", 12, "--no-report", "--depth", 3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Hops as `unspool hops` writes them, with labels and a split, and without."""
+    place, data = tmp_path_factory.mktemp("hops"), datasets.contextual_sbm(nodes=90, classes=3, seed=0)
+    np.save(place / "edges.npy", data.edge_index.numpy())
+    np.save(place / "x.npy", data.features.numpy())
+    np.save(place / "y.npy", data.labels.numpy())
+    np.savez(place / "split.npz", **{part: getattr(data.split, part).numpy() for part in ("train", "valid", "test")})
+    ask("graph", "build", "--edges", place / "edges.npy", "--undirected", "--memory", "500MB", "--out", place / "graph")
+    write = ("hops", place / "graph", "--features", place / "x.npy", "--depth", 3, "--memory", "500MB")
+    ask(*write, "--labels", place / "y.npy", "--split", place / "split.npz", "--out", place / "hops")
+    ask(*write, "--out", place / "bare")
+    ask("train", "GraphFirstGPRGNN", "--hops", place / "hops", *QUICK, "--batch-size", 16, "--out", place / "out")
+    return place
+
+
+def rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_numbers_are_those_of_the_package(folder):
+    trial = us.train.Trial(
+        us.models.GraphFirstGPRGNN, {"depth": 3}, us.train.TrainConfig(epochs=12, batch_size=16), seed=0
+    )
+    model, run = us.train.train_trial(trial, us.hops.dataset(folder / "hops"))
+    kept = us.load(folder / "out/seed0")
+    assert kept.card["metrics"]["test_score"] == run.best.test_score
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), kept.parameters(), strict=True))
+
+
+def test_predict_finds_the_hops_again(folder, tmp_path):
+    said = json.loads(ask("predict", folder / "out", "--out", tmp_path / "all.csv", "--json"))
+    found, model = rows(tmp_path / "all.csv"), us.load(folder / "out/seed0")
+    assert said["nodes"] == len(found) == 90
+    with torch.no_grad():
+        wanted = model(us.hops.open(folder / "hops")).argmax(1)
+    assert [row["prediction"] for row in found] == [str(int(i)) for i in wanted]
+    ask("predict", folder / "out", "--nodes", "7,3", "--out", tmp_path / "few.csv")
+    assert [row["prediction"] for row in rows(tmp_path / "few.csv")] == [found[i]["prediction"] for i in (7, 3)]
+    ask("predict", folder / "out", "--hops", folder / "bare", "--out", tmp_path / "bare.csv")
+    assert [row["prediction"] for row in rows(tmp_path / "bare.csv")] == [row["prediction"] for row in found]
+
+
+def test_a_report_and_a_study(folder, tmp_path):
+    ask("train", "SGC", "--hops", folder / "hops", "--epochs", 3, "--depth", 2, "--out", tmp_path / "sgc")
+    assert (tmp_path / "sgc/report.html").is_file()
+    grid = ("--depth", "1,2", "--epochs", 3, "--out", tmp_path / "s.db")
+    ask("study", "run", "GraphFirstGPRGNN", "--hops", folder / "hops", *grid)
+    assert "2" in ask("study", "status", tmp_path / "s.db")
+    ask("study", "model", tmp_path / "s.db", 1, "--out", tmp_path / "kept")
+    ask("predict", tmp_path / "kept", "--out", tmp_path / "p.csv")
+
+
+def test_wrong_input(folder, tmp_path):
+    train = ("train", "SGC", "--hops", folder / "hops", "--out", tmp_path / "o", *QUICK)
+    assert "split" in refuse("train", "SGC", "--hops", folder / "bare", "--out", tmp_path / "o", *QUICK)
+    for more in (("--edges", folder / "edges.npy"), ("--dataset", "citeseer"), ("--label-column", "a")):
+        assert "--hops" in refuse(*train, *more)
+    assert "propagates first" in refuse("train", "GCN", "--hops", folder / "hops", "--out", tmp_path / "o", *QUICK[:4])
+    assert "hops 0 to 3 are stored" in refuse(*train[:4], "--depth", 5, "--epochs", 2, "--out", tmp_path / "o")
+    assert "nowhere" in refuse("train", "SGC", "--hops", tmp_path / "nowhere", "--out", tmp_path / "o")
+    assert "hops on the disk" in refuse(*train, "--normalise-rows")
+    new = refuse("predict", folder / "out", "--new-nodes", folder / "x.npy")
+    assert "hops on the disk" in new
