@@ -29,7 +29,6 @@ from propagate import load
 from torch import Tensor
 
 import unspool as us
-from unspool.ops import room
 
 warnings.filterwarnings("ignore")
 L1, L2 = 0.3, 0.7
@@ -186,7 +185,6 @@ def agreed(runs: dict, x: Tensor, device: str) -> dict[str, int]:
     """Run everyone once, refuse those that compute something else, and give the memory that each took."""
     memory, first = {}, None
     for title, run in runs.items():
-        room._idle.clear()
         begin, worked = time.perf_counter(), time.process_time()
         with Memory(device) as used:
             found = both_ways(run, x)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops import kernels, pull, room
+from unspool.ops import kernels, pull
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_shared, fold_signal, unfold_signal
 from unspool.ops.operator import Csr, Operator
@@ -71,7 +71,7 @@ def _kernels(z: Tensor) -> Any:
 
 def _product(csr: Csr, z: Tensor, like: Tensor) -> Tensor:
     if not kernels.fused(z):
-        return product(csr, z.flatten(1), room.empty_like(like).flatten(1)).view(like.shape)
+        return product(csr, z.flatten(1), torch.empty_like(like).flatten(1)).view(like.shape)
     from unspool.ops.kernels import cuda
 
     out = torch.empty_like(like)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.ops import kernels, room
+from unspool.ops import kernels
 from unspool.ops.autograd import known_signature
 from unspool.ops.blocks import fold_shared, fold_signal, unfold_signal
 from unspool.ops.operator import Csr, HasOperator
@@ -33,7 +33,7 @@ class _HopBlend(torch.autograd.Function):
         h, x = h.contiguous(), None if x is None else x.contiguous()
         keep, hop, give = (None if n is None else n.contiguous() for n in (keep, hop, give))
         groups = max((n.shape[0] for n in (keep, hop, give) if n is not None), default=1)
-        out = room.empty_like(h)
+        out = torch.empty_like(h)
         flat = None if x is None else x.flatten(1)
         each = h.shape[1] // groups * h.shape[2]
         _kernels(h).blend(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from unspool.ops import room
 from unspool.ops.column_pieces import cache_bytes
 from unspool.ops.kernels import cpu
 from unspool.ops.operator import Csr
@@ -18,7 +17,7 @@ _SHARE = 16
 
 def step(csr: Csr, z: Tensor, ahead: Tensor, size: Tensor, radius: Tensor, cut: int) -> Tensor:
     """Z + σ B H, cut, for signals (rows, blocks, channels) and numbers (groups of blocks,)."""
-    out, (signal, scale) = room.empty_like(z), _scaled(ahead, size)
+    out, (signal, scale) = torch.empty_like(z), _scaled(ahead, size)
     far = _column(radius, z.shape[1])
     for first, last, part in _pieces(csr, z):
         rows = out[first:last]
@@ -41,7 +40,7 @@ def step_backward(
     cut: int,
 ) -> tuple[Tensor, Tensor]:
     """The gradient of what is cut, from those of the new Z and of Bᵀ Z, and that of the radius, block by block."""
-    back, (signal, scale) = room.empty_like(z), _scaled(ahead, size)
+    back, (signal, scale) = torch.empty_like(z), _scaled(ahead, size)
     far = _column(radius, z.shape[1])
     lean = z.new_zeros(z.shape[1])
     scratch = z.new_empty(2, _rows(z), *z.shape[1:])
