@@ -90,6 +90,10 @@ def test_the_way_to_start_it_is_named(tmp_path, monkeypatch):
     words = ["train", *SBM, "--out", tmp_path / "out", "--spread", "rows"]
     assert "torchrun --nproc-per-node 4 -m unspool train" in refuse(*words)
     assert refuse(*words, "--jobs", 2).startswith("--jobs 2: expected 1 with --spread rows")
+    for name, value in told(0, 2, 1).items():
+        monkeypatch.setenv(name, str(value))
+    alone = refuse(*words[:-2])
+    assert alone.startswith("torchrun started 2 processes, and without --spread each would train the same by itself")
     assert not (tmp_path / "out").exists()
 
 

@@ -119,6 +119,11 @@ def test_wrong_input(tmp_path):
     for bad in (torch.ones(1, 4), torch.ones(3), torch.ones(0, 3)):
         with pytest.raises(InputError):
             predict_new_nodes(model, x, graph, bad, [[5], [0]])
+    for kind in (lambda x: x, us.ops.SparseFeatures.from_tensor):
+        with pytest.raises(InputError, match="new node 1 has nan"):
+            predict_new_nodes(
+                model, x, graph, kind(torch.tensor([[1.0, 1, 1], [0, float("nan"), 1]])), [[5, 6], [0, 1]]
+            )
     with pytest.raises(ValueError, match="node ids run from 0 to 5"):
         predict_new_nodes(model, x, graph, new, [[6], [0]])
     with pytest.raises(InputError, match="has already"):

@@ -1,7 +1,9 @@
 """Batches that are graphs: of clusters, and as PyG's loaders yield them; made by hand, as its sampler is not here."""
 
 import copy
+import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader
@@ -194,9 +196,22 @@ def test_wrong_batches(task):
     for loader in (iter([good]), [], (one for one in [good])):
         with pytest.raises(InputError, match="loader"):
             PygBatches(task, loader)
-    for more in ({"many": 0}, {"at_once": 0}, {"parts": torch.zeros(3).long()}, {"parts": torch.zeros(80)}):
-        with pytest.raises(InputError):
-            ClusterBatches(task, **more)
+    wrong = {
+        "many": [0, 2.0, True],
+        "at_once": [0],
+        "parts": [torch.zeros(3).long(), torch.zeros(80), "metis", lambda graph, many: None],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(InputError, match=name):
+                ClusterBatches(task, **{name: value})
+    assert ClusterBatches(task, np.arange(80) // 20).many == 4
+
+
+def test_batches_of_another_task_are_refused(task):
+    other = dataclasses.replace(task, train=task.valid)
+    with pytest.raises(IncompatibleError, match="of another task than the one that is learnt"):
+        train.fit(made(models.GCN, task), task, TrainConfig(epochs=1), batches=ClusterBatches(other))
 
 
 def test_what_looks_at_everything_is_refused(task, tmp_path):

@@ -20,6 +20,7 @@ from unspool.datasets.features import as_features, row_normalise_like
 from unspool.datasets.node_files import Columns, read_features
 from unspool.datasets.tables import check_file
 from unspool.deploy import NodePredictions, predict_new_nodes
+from unspool.deploy.new_nodes import check_knows_edges
 from unspool.errors import DataError, IncompatibleError, InputError, mention
 from unspool.graph import NewEdges
 from unspool.train import TaskKind
@@ -50,6 +51,7 @@ class NewNodes:
             raise IncompatibleError(
                 f"ranks compare all nodes with one another, so new nodes have none; leave {mention('new_nodes')} out"
             )
+        check_knows_edges(data.features)
         check_file(nodes)
         source = columns_in_training(given, card, nodes)
         facts: Mapping[str, Any] = card.get("data") or {}

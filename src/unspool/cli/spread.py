@@ -13,7 +13,7 @@ import torch
 from torch import distributed
 
 from unspool import graph
-from unspool.errors import InputError
+from unspool.errors import IncompatibleError, InputError, mention
 from unspool.graph.spreading import Layout
 from unspool.interrupt import SIGNALS, note_for_good
 from unspool.ops.ranks import Ranks
@@ -56,6 +56,15 @@ class Spread:
 
     def __str__(self) -> str:
         return f"{self.name} over {self.ranks.size} process{'es'[: 2 * (self.ranks.size > 1)]}"
+
+
+def check_no_company() -> None:
+    """Refuse processes that torchrun started side by side, each of which would train the whole by itself."""
+    if all(part in os.environ for part in _TOLD) and os.environ["WORLD_SIZE"] != "1":
+        raise IncompatibleError(
+            f"torchrun started {os.environ['WORLD_SIZE']} processes, and without {mention('spread')} each would train the same by itself; "
+            "add --spread columns or rows, or leave torchrun out"
+        )
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import sentence
 from unspool.cli.paths import check_folder, no_empty_folder
 from unspool.cli.progress import Screen
-from unspool.cli.spread import Spread, started
+from unspool.cli.spread import Spread, check_no_company, started
 from unspool.cli.terminal import Terminal
 from unspool.cli.train_options import USUAL, TrainOptions, check_trial, loader_of, name_for_presets
 from unspool.cli.train_summary import tell_summary
@@ -155,6 +155,7 @@ def run(how: TrainOptions, data: DataOptions, options: RunOptions) -> None:
     console = Terminal(quiet=options.as_json or options.quiet, soft_wrap=True)
     check_device(options.device)
     if options.spread is None:
+        check_no_company()
         _run_into(how, data, options, console)
         return
     with started(options.spread, options.device, options.jobs) as (spread, device):

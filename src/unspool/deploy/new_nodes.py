@@ -38,10 +38,7 @@ def predict_new_nodes(model: nn.Module, x: Any, graph: Graph, new: Any, edges: A
         >>> torch.allclose(found.output, model(x, us.graph.path(100))[99:], atol=1e-6), found.nodes_read
         (True, 5)
     """
-    if isinstance(x, StoredHops):
-        raise IncompatibleError(
-            "hops on the disk know no edges, and new nodes change those of their neighbours; give the features and the graph they were made of"
-        )
+    check_knows_edges(x)
     features = features_of(x)
     fresh = _read_new(new, features)
     count = int(fresh.shape[0])
@@ -58,6 +55,14 @@ def predict_new_nodes(model: nn.Module, x: Any, graph: Graph, new: Any, edges: A
     return NodePredictions(output[near.numel() :], hops, place.nodes, int(place.operator.forward.col.numel()))
 
 
+def check_knows_edges(x: Any) -> None:
+    """Refuse hops on the disk in the place of features."""
+    if isinstance(x, StoredHops):
+        raise IncompatibleError(
+            "hops on the disk know no edges, and new nodes change those of their neighbours; give the features and the graph they were made of"
+        )
+
+
 def _read_new(new: Any, like: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
     """Features of new nodes with the width, type and place of the old ones."""
     found = features_of(new if isinstance(new, Tensor | SparseFeatures) else torch.as_tensor(new))
@@ -69,7 +74,22 @@ def _read_new(new: Any, like: Tensor | SparseFeatures) -> Tensor | SparseFeature
         raise InputError(
             "new", UNSHOWN, f"{like.shape[1]} features a node, as the old nodes have, and it has {found.shape[1]}"
         )
+    _check_finite(found)
     return found.to(like.device).to(like.dtype)
+
+
+def _check_finite(found: Tensor | SparseFeatures) -> None:
+    """Name the first new node whose features are no numbers."""
+    sparse = isinstance(found, SparseFeatures)
+    values = found.operator.forward.val if sparse else found
+    wrong = torch.nonzero(~torch.isfinite(values.flatten())).flatten()
+    if wrong.numel() == 0:
+        return
+    place = int(wrong[0])
+    node = int(found.rows[place]) if sparse else place // max(int(found.shape[1]), 1)
+    raise InputError(
+        "new", UNSHOWN, f"finite features, and new node {node} has {float(values.flatten()[place])} among them"
+    )
 
 
 def _stacked(old: Tensor | SparseFeatures, new: Tensor | SparseFeatures) -> Tensor | SparseFeatures:

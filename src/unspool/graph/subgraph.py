@@ -68,7 +68,10 @@ def read_nodes(given: Any, count: int) -> Tensor:
         >>> read_nodes([True, False, True], 3)
         tensor([0, 2])
     """
-    nodes = torch.as_tensor(np.asarray(given) if isinstance(given, list | tuple) else given).detach().cpu()
+    try:
+        nodes = torch.as_tensor(np.asarray(given) if isinstance(given, list | tuple) else given).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError("nodes", given, f"ids of nodes, at least one, or a mask over all {count}") from None
     if nodes.dtype is torch.bool and nodes.shape == (count,):
         nodes = torch.nonzero(nodes).flatten()
     if nodes.ndim != 1 or nodes.numel() == 0 or nodes.is_floating_point() or nodes.dtype is torch.bool:

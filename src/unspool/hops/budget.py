@@ -48,9 +48,8 @@ def slabs_of(
     width = (memory - fixed) // each
     if width < fewest:
         enough = (fixed + fewest * each) / 2**30 + 0.0005
-        raise InputError(
-            "memory", f"{memory / 2**30:.3g}GB", f"at least {enough:.3f}GB for this graph of {nodes} nodes", f"{(fixed + features * each) / 2**30:.3g}GB would take all columns at once"
-        )  # fmt: skip
+        way = f"{(fixed + features * each) / 2**30:.3g}GB would take all columns at once" if fewest < features else None
+        raise InputError("memory", f"{memory / 2**30:.3g}GB", f"at least {enough:.3f}GB for this graph of {nodes} nodes", way)  # fmt: skip
     width = features if width >= features else width // line * line
     return [(first, min(first + width, features)) for first in range(0, features, width)]
 

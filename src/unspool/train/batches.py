@@ -156,6 +156,10 @@ def check_source(batches: Any, model: nn.Module, task: Task, config: TrainConfig
         return
     if not isinstance(batches, Batches):
         raise InputError("batches", batches, "a source of batches, such as train.ClusterBatches(task, parts)")
+    if getattr(batches, "task", task) is not task:
+        raise IncompatibleError(
+            f"{mention('batches')} are of another task than the one that is learnt; make them of that one, as train.ClusterBatches(task, ...)"
+        )
     for name, value in (("batch_size", config.batch_size), ("upper", config.upper), ("spread", spread)):
         if value is not None:
             why = (

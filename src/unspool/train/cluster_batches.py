@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,9 +55,12 @@ class ClusterBatches(GraphBatches):
     ) -> None:
         super().__init__(task)
         for name, value in (("many", many), ("at_once", at_once)):
-            if isinstance(value, bool) or value < 1:
+            if type(value) is not int or value < 1:
                 raise InputError(name, value, "a whole number of at least 1")
-        made = parts if isinstance(parts, Tensor) else parts(task.graph, min(many, task.nodes))
+        made: Any = parts(task.graph, min(many, task.nodes)) if callable(parts) else parts
+        made = torch.as_tensor(made) if isinstance(made, np.ndarray | list | tuple) else made
+        if not isinstance(made, Tensor):
+            raise InputError("parts", made, "the cluster of every node, or a function such as us.graph.metis")
         if made.shape != (task.nodes,) or made.is_floating_point():
             raise InputError(
                 "parts", tuple(made.shape), f"the cluster of each of the {task.nodes} nodes, as whole numbers"
