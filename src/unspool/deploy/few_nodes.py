@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from unspool.datasets.features import rows_of
-from unspool.errors import InputError
 from unspool.graph import neighbourhood, part_of, path
+from unspool.graph.subgraph import read_nodes
 from unspool.ops import features_of
 from unspool.ops.stored_hops import StoredHops
 
@@ -62,9 +62,9 @@ def predict_nodes(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredi
         (True, 4, 9)
     """
     if isinstance(x, StoredHops):
-        rows = _checked(nodes, int(x.shape[0]))
+        rows = read_nodes(nodes, int(x.shape[0]))
         return NodePredictions(model(x, rows=rows), 0, int(rows.numel()), 0)
-    wanted = _checked(nodes, graph.nodes)
+    wanted = read_nodes(nodes, graph.nodes)
     features = features_of(x)
     reach = receptive_hops(model)
     near = None if reach is None else neighbourhood(graph, wanted, reach.hops)
@@ -185,16 +185,3 @@ def _hops_of(name: str, args: Any) -> float:
             return float("inf")
         return 1.0 if "spmm" in name else 0.0
     return 1.0 if any(part in name for part in _ONE_HOP) else 0.0
-
-
-def _checked(nodes: Any, count: int) -> Tensor:
-    wanted = torch.as_tensor(nodes)
-    if wanted.ndim != 1 or wanted.numel() == 0 or wanted.is_floating_point() or wanted.dtype is torch.bool:
-        raise InputError("nodes", nodes, "a list of node numbers, such as [4, 7]")
-    wanted = wanted.long().cpu()
-    outside = wanted[(wanted < 0) | (wanted >= count)]
-    if outside.numel():
-        raise InputError("nodes", int(outside[0]), f"node numbers from 0 to {count - 1}")
-    if wanted.unique().numel() != wanted.numel():
-        raise InputError("nodes", nodes, "every node once")
-    return wanted

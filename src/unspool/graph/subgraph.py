@@ -68,18 +68,22 @@ def read_nodes(given: Any, count: int) -> Tensor:
         >>> read_nodes([True, False, True], 3)
         tensor([0, 2])
     """
+    expected = "numbers of nodes, one behind the other, or a mask over all"
     try:
         nodes = torch.as_tensor(np.asarray(given) if isinstance(given, list | tuple) else given).detach().cpu()
     except (TypeError, ValueError, RuntimeError):
-        raise InputError("nodes", given, f"ids of nodes, at least one, or a mask over all {count}") from None
+        raise InputError("nodes", given, expected) from None
     if nodes.dtype is torch.bool and nodes.shape == (count,):
         nodes = torch.nonzero(nodes).flatten()
     if nodes.ndim != 1 or nodes.numel() == 0 or nodes.is_floating_point() or nodes.dtype is torch.bool:
-        raise InputError("nodes", given, f"ids of nodes, at least one, or a mask over all {count}")
+        kind = str(nodes.dtype).removeprefix("torch.")
+        raise InputError("nodes", f"{kind} of shape {tuple(nodes.shape)}", expected)
     nodes = nodes.long()
     outside = nodes[(nodes < 0) | (nodes >= count)]
     if outside.numel():
-        raise InputError("nodes", int(outside[0]), f"node numbers from 0 to {count - 1}")
-    if nodes.unique().numel() != nodes.numel():
-        raise InputError("nodes", given, "every node once")
+        raise InputError("nodes", int(outside[0]), f"numbers of nodes, from 0 to {count - 1}")
+    ordered = nodes.sort().values
+    twice = ordered[1:][ordered.diff() == 0]
+    if twice.numel():
+        raise InputError("nodes", int(twice[0]), "every node once, and this one is there twice")
     return nodes

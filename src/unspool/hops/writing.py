@@ -21,6 +21,7 @@ from unspool.errors import DataError, InputError, mention
 from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed, write_whole
 from unspool.graph import Graph
 from unspool.graph.pattern import walk_on
+from unspool.graph.subgraph import read_nodes
 from unspool.hops.budget import check_space, slabs_of
 from unspool.hops.columns import Columns, columns_of
 from unspool.hops.facts import NodeFacts
@@ -120,7 +121,7 @@ def write(
         depth = Whole(1).accept(depth)
     except Mismatch:
         raise InputError("depth", depth, Whole(1).expected) from None
-    columns, chosen = columns_of(x), _checked_nodes(nodes, graph.nodes)
+    columns, chosen = columns_of(x), None if nodes is None else read_nodes(nodes, graph.nodes)
     if columns.shape[0] != graph.nodes:
         raise InputError("features", columns.shape[0], f"a row for each of the {graph.nodes} nodes of the graph")
     known = facts if facts is None or chosen is None else facts.at(chosen)
@@ -147,29 +148,6 @@ def _checked_type(given: torch.dtype | None, graph: Graph) -> torch.dtype:
         return graph.dtype if given is None else given
     short = str(graph.dtype).removeprefix("torch.")
     raise InputError("dtype", str(given), f"torch.{short}, as the graph has, or torch.bfloat16")
-
-
-def _checked_nodes(given: Any, nodes: int) -> Tensor | None:
-    """Ids of nodes, each once."""
-    if given is None:
-        return None
-    ids = torch.as_tensor(np.asarray(given) if isinstance(given, list | tuple) else given).detach().cpu()
-    if ids.dtype is torch.bool and ids.shape == (nodes,):
-        ids = torch.nonzero(ids).flatten()
-    if ids.ndim != 1 or ids.numel() == 0 or ids.is_floating_point() or ids.dtype is torch.bool:
-        kind = str(ids.dtype).removeprefix("torch.")
-        raise InputError(
-            "nodes", f"{kind} of shape {tuple(ids.shape)}", "numbers of nodes, one behind the other, or a mask over all"
-        )
-    ids = ids.long()
-    outside = ids[(ids < 0) | (ids >= nodes)]
-    if outside.numel():
-        raise InputError("nodes", int(outside[0]), f"numbers of nodes, from 0 to {nodes - 1}")
-    ordered = ids.sort().values
-    twice = ordered[1:][ordered.diff() == 0]
-    if twice.numel():
-        raise InputError("nodes", int(twice[0]), "every node once, and this one is there twice")
-    return ids
 
 
 def _begun(place: Path, plan: Plan) -> tuple[Path, Progress]:
