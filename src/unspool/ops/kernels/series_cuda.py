@@ -28,7 +28,7 @@ TILES = {"ROWS": 32, "num_warps": 2}
 CHUNK = {"CHUNK": 32}
 #: The most channels that are multiplied number by number, and the tile in which they are.
 FEW = 5
-FLAT = {"ROWS": 16, "COLUMNS": 128, "num_warps": 4}
+FLAT = {"ROWS": 4, "COLUMNS": 128, "num_warps": 2}
 
 
 @triton.jit
