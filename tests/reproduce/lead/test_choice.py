@@ -11,14 +11,15 @@ from unspool.errors import DataError, InputError
 from unspool.models import StableGNN, Steps
 from unspool.reproduce.lead.ablation import variants
 from unspool.reproduce.lead.clock import Clock
+from unspool.reproduce.lead.labelled import LabelledLoader
 from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.run import LeadRun
-from unspool.reproduce.lead.search import Tried, choose, read_choices
+from unspool.reproduce.lead.search import read_choices
 from unspool.reproduce.lead.search import search as search_all
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
 from unspool.study import run as run_study
-from unspool.train import TrainConfig, Trial, TrialLoader
+from unspool.train import TrainConfig, Trial
 
 pytestmark = pytest.mark.long
 
@@ -99,7 +100,7 @@ def test_whenever_time_is_up_all_entries_have_had_the_same_number_of_trials(
         "unspool.reproduce.lead.search.Clock", lambda seconds, shares: Clock(seconds, shares, Watch(1.0))
     )
     spaces, store = [Space.of(entry, "small") for entry in ("StableGNN", "GRAND")], Store(None)
-    found = search_all(spaces, TrialLoader(small["data"]), store, seconds=seconds)
+    found = search_all(spaces, LabelledLoader(small["data"]), store, seconds=seconds)
     assert [one.settings for one in found] == [3 * rounds] * 2
     assert [one.trials for one in found] == [3 * rounds + last] * 2
     assert len(store.rows()) <= sum(one.trials for one in found)  # what both have is trained once
@@ -147,7 +148,7 @@ def test_where_time_is_short_a_later_stage_still_has_its_slice_of_the_best(space
         hand.time += 60.0  # a round takes 60 of 100 seconds
         told.append(text)
 
-    found = search(Space.of("GRAND", "small"), TrialLoader(small["data"]), seconds=100.0, say=say)
+    found = search(Space.of("GRAND", "small"), LabelledLoader(small["data"]), seconds=100.0, say=say)
     assert [text.partition(" s,")[0].rpartition(",")[0] for text in told] == [
         "small: 3 settings of each, 1 seeds",
         "small: 1 settings of each, 2 seeds",
@@ -177,13 +178,6 @@ def test_shares_of_the_time_that_do_not_fit_the_stages_are_refused(space):
         DataError, match="small has 2 stages, and there are 1 shares of the time; write one share for each"
     ):
         Plan.read()
-
-
-def test_the_rule_takes_the_lowest_loss_within_one_standard_error_of_the_highest_score():
-    tried = [Tried((0.8, 0.9), (0.6, 0.6)), Tried((0.81, 0.81), (0.5, 0.5)), Tried((0.7, 0.7), (0.1, 0.1))]
-    assert choose(tried) == 1
-    assert choose([Tried((0.9, 0.9), (2.0, 2.0)), *tried[1:]]) == 0  # without spread the highest score alone
-    assert choose([Tried((0.9,), (0.5,)), Tried((0.9,), (0.4,))]) == 1
 
 
 def tree(folder):
@@ -235,7 +229,7 @@ def with_folds(data):
 
 @pytest.mark.slow
 def test_an_interrupted_search_goes_on_and_chooses_the_same(space, small, tmp_path):
-    whole = search(Space.of("StableGNN", "small"), TrialLoader(small["data"]))
+    whole = search(Space.of("StableGNN", "small"), LabelledLoader(small["data"]))
 
     class Stop(Exception):
         pass
@@ -246,10 +240,10 @@ def test_an_interrupted_search_goes_on_and_chooses_the_same(space, small, tmp_pa
 
     with Store(tmp_path / "cut.db") as store:
         with pytest.raises(Stop):
-            search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store, watch=stop)
+            search(Space.of("StableGNN", "small"), LabelledLoader(small["data"]), store, watch=stop)
         kept = {row.key: row.finished_at for row in store.rows() if row.result is not None}
         assert kept
-        assert search(Space.of("StableGNN", "small"), TrialLoader(small["data"]), store) == whole
+        assert search(Space.of("StableGNN", "small"), LabelledLoader(small["data"]), store) == whole
         assert kept.items() <= {row.key: row.finished_at for row in store.rows()}.items()  # not trained again
 
 
@@ -259,19 +253,19 @@ def test_a_stage_that_another_process_still_trains_is_not_chosen_from(space, sma
 
     monkeypatch.setattr("unspool.reproduce.lead.search.study.run", unfinished)
     with pytest.raises(DataError, match=r"the search of GRAND on small: 3 of 3 trials are with another process"):
-        search(Space.of("GRAND", "small"), TrialLoader(small["data"]))
+        search(Space.of("GRAND", "small"), LabelledLoader(small["data"]))
 
 
 @pytest.mark.slow
 def test_settings_that_diverge_are_left_out_and_counted(space, small):
     space.write_text(space.read_text().replace("lr = [0.01, 0.05]", "lr = [0.01, 1e30]"))
-    found = search(Space.of("StableGNN", "small"), TrialLoader(small["data"]))
+    found = search(Space.of("StableGNN", "small"), LabelledLoader(small["data"]))
     assert found.settings == 6
     assert 0 < found.left_out < 6
     assert found.trial["config"]["lr"] == 0.01
     space.write_text(space.read_text().replace("lr = [0.01, 1e30]", "lr = [1e30]"))
     with pytest.raises(DataError, match="small: no setting of GRAND ended with finite losses"):
-        search(Space.of("GRAND", "small"), TrialLoader(small["data"]))
+        search(Space.of("GRAND", "small"), LabelledLoader(small["data"]))
 
 
 def test_choices_of_another_space_do_not_count_and_wrong_files_are_named(space, small, out):

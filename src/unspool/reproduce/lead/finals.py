@@ -33,12 +33,13 @@ class Final:
 
     Attributes:
         date, commit: when, and of which state of the project.
-        space: the digest of what was searched; ``valid_score`` what validation had said of the choice in the search.
+        space: the digest of what was searched; ``valid_score`` what labelled nodes had said of the choice in the search.
         dataset, split: on what; the split by its name and a hash of all splits that were used.
         entry, variant: what was chosen, and what of it was left out.
         seeds: of the evaluation, from 0.
         scores: test scores, seed by seed.
         trial: in plain values.
+        mass: shares of the classes at which validation nodes were counted; empty where they counted as they are.
     """
 
     date: str
@@ -52,6 +53,7 @@ class Final:
     valid_score: float
     scores: tuple[float, ...]
     trial: Mapping[str, Any]
+    mass: tuple[float, ...] = ()
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -96,7 +98,7 @@ def evaluate(
         >>> from unspool import datasets
         >>> loader = TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
         >>> trial = Trial(us.models.GCN, {"hidden": 8}, us.train.TrainConfig(epochs=3))
-        >>> found = Choice("GRAND", "small", "5e1f", {}, 2, 3, 0, 0.9, 0.4, 2)
+        >>> found = Choice("GRAND", "small", "5e1f", {}, 2, 3, 0, 0.9, 2)
         >>> (row,) = evaluate(found, {WHOLE: trial}, loader, "0000000")
         >>> row.entry, row.variant, row.seeds
         ('GRAND', 'as chosen', 10)
@@ -137,7 +139,7 @@ def evaluate(
             name,
             many,
         )
-        made.append(Final(*about, choice.valid_score, tuple(given), plain))
+        made.append(Final(*about, choice.valid_score, tuple(given), plain, tuple(choice.mass)))
     return made
 
 
@@ -198,6 +200,7 @@ def read(path: Path) -> list[Final]:
 def _final(row: Mapping[str, Any]) -> Final:
     held: dict[str, Any] = {**row, "seeds": int(row["seeds"]), "valid_score": float(row["valid_score"])}
     held |= {"scores": tuple(map(float, json.loads(row["scores"]))), "trial": json.loads(row["trial"])}
+    held["mass"] = tuple(map(float, json.loads(row["mass"])))
     made = Final(**held)
     if len(made.scores) != made.seeds or not np.isfinite(made.scores).all() or not isinstance(held["trial"], dict):
         raise ValueError("a score for each seed and a trial are expected")
@@ -211,7 +214,6 @@ def _text(rows: Sequence[Final]) -> str:
     writer.writeheader()
     for one in rows:
         plain = asdict(one)
-        writer.writerow(
-            {**plain, "scores": json.dumps(list(one.scores)), "trial": json.dumps(one.trial, sort_keys=True)}
-        )
+        lists = {"scores": json.dumps(list(one.scores)), "mass": json.dumps(list(one.mass))}
+        writer.writerow({**plain, **lists, "trial": json.dumps(one.trial, sort_keys=True)})
     return out.getvalue()

@@ -16,11 +16,15 @@ from unspool.device import device_for
 from unspool.errors import DataError, mention
 from unspool.reproduce.lead.ablation import variants
 from unspool.reproduce.lead.finals import WHOLE, append, evaluate, read
+from unspool.reproduce.lead.labelled import CountedLoader, LabelledLoader, balanced
+from unspool.reproduce.lead.mass import class_masses
 from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.search import Choice, read_choices, search, write_choice
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
-from unspool.train import TrialLoader
+
+#: Seeds of the search under which a network finds the masses of the classes.
+MASS_SEEDS = 8
 
 #: What can be run, in this order; without any of them the table alone is printed.
 PARTS = ("search", "finals", "ablation")
@@ -71,9 +75,9 @@ class LeadRun:
         self.out.mkdir(parents=True, exist_ok=True)
         commit = self.commit if self.commit is not None else commit_of(Path(unspool.__file__).parent)
         for name in names if names else self.plan.datasets:
-            loader = TrialLoader(data_sets.load(name, self.root), device_for(self.device))
+            data = data_sets.load(name, self.root)
             with Store(self.out / f"{name}.db") as store:
-                one = _OneSet(self, name, entries if entries else self.plan.entries, commit, loader, store)
+                one = _OneSet(self, name, entries if entries else self.plan.entries, commit, data, store)
                 if "search" in parts:
                     one.search()
                 if "finals" in parts or "ablation" in parts:
@@ -88,7 +92,7 @@ class _OneSet:
     name: str
     entries: Sequence[str]
     commit: str
-    loader: TrialLoader
+    data: data_sets.Dataset
     store: Store
 
     def search(self) -> None:
@@ -97,10 +101,22 @@ class _OneSet:
         spaces = [Space.of(entry, self.name, job.plan) for entry in self.entries if entry not in held]
         if not spaces:
             return
-        for chosen in search(spaces, self.loader, self.store, job.watch, job.seconds, self.commit, job.say):
+        loader = self._labelled(spaces[-1])
+        for chosen in search(spaces, loader, self.store, job.watch, job.seconds, self.commit, job.say):
             write_choice(chosen, job.choices)
-            told = f"{chosen.settings} settings, {chosen.trials} trials, validation {100 * chosen.valid_score:.2f}"
+            told = f"{chosen.settings} settings, {chosen.trials} trials, held-out nodes {100 * chosen.valid_score:.2f}"
             job.say(f"{self.name}, {chosen.entry}: {told} over {chosen.seeds} seeds; {self._told(chosen)}")
+
+    def _labelled(self, space: Space) -> LabelledLoader:
+        """The labelled nodes; where as many of each class were taken, they count at the masses that the first setting of the plain entry finds."""
+        device, job = device_for(self.job.device), self.job
+        loader = LabelledLoader(self.data, device)
+        split = self.data.split
+        if split is None or not balanced(split, loader.first.target.cpu()):
+            return loader
+        mass = class_masses(loader, space.rounds()[0][0], space.seeds[:MASS_SEEDS])
+        job.say(f"{self.name}: classes have the masses {', '.join(f'{share:.3f}' for share in mass)}")
+        return LabelledLoader(self.data, device, mass)
 
     def evaluate(self, parts: Sequence[str]) -> None:
         """Final evaluations of all entries, then ours without its parts, until time is up."""
@@ -123,7 +139,8 @@ class _OneSet:
             if left is not None and left <= 0:
                 job.say(f"{self.name}, {chosen.entry}, {', '.join(one)}: no time was left; run the same command again")
                 continue
-            made = evaluate(chosen, one, self.loader, self.commit, job.plan.final_seeds, self.store, job.watch, left)
+            loader = CountedLoader(self.data, device_for(job.device), chosen.mass)
+            made = evaluate(chosen, one, loader, self.commit, job.plan.final_seeds, self.store, job.watch, left)
             for row in append(job.finals, made):
                 told = f"{row.mean:.2f} ± {row.std:.2f} over {row.seeds} seeds, {row.split}"
                 job.say(f"{row.dataset}, {row.entry}, {row.variant}: {told}")

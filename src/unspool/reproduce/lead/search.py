@@ -1,4 +1,4 @@
-"""The search: all settings under one seed, the best under several, and one that is chosen by a rule that looks at validation nodes alone."""
+"""The search: all settings under one seed, the best under several, and the one that is best on labelled nodes that were held out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,79 +17,33 @@ from unspool import study
 from unspool.errors import DataError
 from unspool.files import write_whole
 from unspool.reproduce.lead.clock import Clock
+from unspool.reproduce.lead.labelled import LabelledLoader
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
 from unspool.study.store import Status
-from unspool.train import Monitor, Trial, TrialLoader
+from unspool.train import Trial
 
 #: Slices of a later stage where time is limited: as many chances to stop in time.
 SLICES = 4
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A setting with what validation said of it, seed by seed; nothing else is known here.
-
-    Attributes:
-        scores, losses: of the validation nodes at the chosen epochs, in the order of the seeds.
-    """
-
-    scores: tuple[float, ...]
-    losses: tuple[float, ...]
-
-    @property
-    def score(self) -> float:
-        """The mean score."""
-        return float(np.mean(self.scores))
-
-    @property
-    def loss(self) -> float:
-        """The mean loss."""
-        return float(np.mean(self.losses))
-
-    @property
-    def error(self) -> float:
-        """The standard error of the mean score."""
-        return float(np.std(self.scores, ddof=1) / math.sqrt(len(self.scores))) if len(self.scores) > 1 else 0.0
+#: Settings that are still in, with their scores on the held-out labelled nodes, seed by seed.
+_Left = list[tuple[Trial, tuple[float, ...]]]
 
 
-#: Settings that are still in, with what validation says of them.
-_Left = list[tuple[Trial, Tried]]
+def ranked(left: Sequence[tuple[Trial, tuple[float, ...]]]) -> list[tuple[Trial, tuple[float, ...]]]:
+    """Settings by mean score on held-out labelled nodes, the best first; of equal ones that which was tried first.
 
-
-def choose(tried: Sequence[Tried]) -> int:
-    """The place of the chosen one: of those within one standard error of the highest mean score, that with the lowest mean loss.
-
-    The rule of one standard error (Breiman et al., 1984), over the seeds of the search: scores of few validation nodes saturate, losses do not.
-
-    Example:
-        >>> high, level, low = Tried((0.9, 0.92), (0.5, 0.5)), Tried((0.9, 0.9), (0.3, 0.3)), Tried((0.8, 0.8), (0.1, 0.1))
-        >>> choose([high, level, low])
-        1
-    """
-    best = max(tried, key=lambda one: (one.score, -one.loss))
-    near = [place for place, one in enumerate(tried) if one.score >= best.score - best.error]
-    return min(near, key=lambda place: (tried[place].loss, -tried[place].score))
-
-
-def ranked(left: Sequence[tuple[Trial, Tried]]) -> list[tuple[Trial, Tried]]:
-    """Settings in the order in which they go on: by mean score, then by mean loss, those of both ways to choose an epoch in turns.
-
-    Trap: where the highest score chooses the epoch, the score is the highest of all epochs and so too high; where the lowest loss does, the loss is
-    too low. So the two are not compared before the end, where :func:`choose` looks at both.
+    Trap: the score at the epoch that was chosen by it is the highest of all epochs, the more too high the more it jumps about, and lower where the lowest loss
+    chose the epoch. So other nodes choose the epoch, and settings of either kind compare.
 
     Example:
         >>> import unspool as us
-        >>> config = us.train.TrainConfig
-        >>> by = [config(monitor=m, lr=r) for m in (Monitor.VALID_SCORE, Monitor.VALID_LOSS) for r in (0.01, 0.05)]
-        >>> found = [Tried((score,), (1.0,)) for score in (0.8, 0.9, 0.7, 0.6)]
-        >>> tried = [(Trial(us.models.GCN, config=c), one) for c, one in zip(by, found, strict=True)]
-        >>> [one.score for _, one in ranked(tried)]
-        [0.7, 0.9, 0.6, 0.8]
+        >>> trials = [Trial(us.models.GCN, {"dropout": rate}) for rate in (0.1, 0.3, 0.5)]
+        >>> [trial.settings["dropout"] for trial, _ in ranked(list(zip(trials, [(0.8, 0.8), (0.7, 0.95), (0.8, 0.8)])))]
+        [0.3, 0.1, 0.5]
     """
-    best = sorted(left, key=lambda one: (-one[1].score, one[1].loss))
-    groups = [[one for one in best if one[0].config.monitor is monitor] for monitor in Monitor]
-    return [one for turn in zip_longest(*groups) for one in turn if one is not None]
+    return sorted(left, key=lambda one: -float(np.mean(one[1])))
 
 
 @dataclass(frozen=True)
@@ -101,7 +55,8 @@ class Choice:
         space: the digest of the space.
         trial: in plain values, without its seed.
         settings, trials: how many were tried; ``left_out`` of the settings had a trial that failed or diverged.
-        valid_score, valid_loss, seeds: what validation said of the chosen one, over how many seeds.
+        valid_score, seeds: mean score of the chosen one on held-out labelled nodes, over how many seeds.
+        mass: shares of the classes among unlabelled nodes, where validation nodes were counted by them; empty otherwise.
         commit: the state of the project, and so the rule, under which it was chosen.
     """
 
@@ -113,8 +68,8 @@ class Choice:
     trials: int
     left_out: int
     valid_score: float
-    valid_loss: float
     seeds: int
+    mass: Sequence[float] = ()
     commit: str = ""
 
     def made(self) -> Trial:
@@ -124,7 +79,7 @@ class Choice:
 
 def search(
     spaces: Sequence[Space],
-    loader: TrialLoader,
+    loader: LabelledLoader,
     store: Store,
     watch: Callable[[Any], None] | None = None,
     seconds: float | None = None,
@@ -135,12 +90,12 @@ def search(
 
     A round is some structures of every entry, which train beside each other. Then the best settings go on to more seeds, as many of each entry,
     best first and a slice at a time. Every stage has its share of the seconds, so that a slow round never leaves the choice to one seed. What is
-    chosen follows from validation scores and losses alone, and from how far the stages came. What two entries share is trained once and
-    counts as a trial of both.
+    chosen follows from scores on held-out labelled nodes alone, and from how far the stages came; no test node is seen. What two entries share is trained
+    once and counts as a trial of both.
 
     Args:
         spaces: one for each entry.
-        loader: the data.
+        loader: the labelled nodes of the data.
         store: keeps every trial; what it holds is not trained again.
         watch: is told how trials are getting on.
         seconds: for all of it; no end when omitted. The first round, and one slice of each stage, are never left out.
@@ -153,7 +108,7 @@ def search(
         >>> import unspool.reproduce.lead.search as here
         >>> small = {"structures": 1, "each": 2, "stages": ((1, 1),), "last": 2, "shares": (0.5, 0.5)}
         >>> few = [replace(Space.of(name, "citeseer"), **small) for name in ("StableGNN", "GRAND")]
-        >>> ours, grand = here.search(few, TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0)), Store(None))
+        >>> ours, grand = here.search(few, LabelledLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0)), Store(None))
         >>> grand.settings, grand.trials, grand.seeds
         (2, 3, 2)
     """
@@ -168,11 +123,11 @@ class _Search:
     """How far a search has come.
 
     Attributes:
-        left: of each entry, the settings that are still in, with what validation says of them.
+        left: of each entry, the settings that are still in, with their scores.
     """
 
     def __init__(
-        self, spaces: Sequence[Space], loader: TrialLoader, store: Store, watch: Callable[[Any], None] | None, clock: Clock,
+        self, spaces: Sequence[Space], loader: LabelledLoader, store: Store, watch: Callable[[Any], None] | None, clock: Clock,
         say: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.spaces, self.loader, self.store, self.watch, self.clock, self.say = (
@@ -226,33 +181,28 @@ class _Search:
         self.left = trained
 
     def train(self, wanted: Sequence[Sequence[Trial]], many: int) -> list[_Left]:
-        """Settings of each entry under some seeds; those that ended under all of them, each with what validation says."""
+        """Settings of each entry under some seeds; those that ended under all of them, each with its scores."""
         began, first = time.monotonic(), self.spaces[0].first_seed
         seeded = [[[trial.with_seed(first + k) for k in range(many)] for trial in trials] for trials in wanted]
-        said = self._validation([one for entry in seeded for own in entry for one in own])
+        said = self._scores([one for entry in seeded for own in entry for one in own])
         found: list[_Left] = []
         for place, entry in enumerate(seeded):
             keys = [[one.key(self.loader.fingerprint) for one in own] for own in entry]
             self.seen[place] |= {key for own in keys for key in own}
-            pairs = [[said.get(key, (math.nan, math.nan)) for key in own] for own in keys]
-            whole = [k for k, own in enumerate(pairs) if np.isfinite(own).all()]
-            found.append(
-                [
-                    (entry[k][0], Tried(tuple(s for s, _ in pairs[k]), tuple(loss for _, loss in pairs[k])))
-                    for k in whole
-                ]
-            )
+            scores = [tuple(said.get(key, math.nan) for key in own) for own in keys]
+            whole = [k for k, own in enumerate(scores) if np.isfinite(own).all()]
+            found.append([(entry[k][0], scores[k]) for k in whole])
             self.left_out[place] += len(entry) - len(whole)
         best = ", ".join(
-            f"{space.entry} {100 * max((one.score for _, one in mine), default=math.nan):.2f}"
+            f"{space.entry} {100 * max((np.mean(one) for _, one in mine), default=math.nan):.2f}"
             for space, mine in zip(self.spaces, found, strict=True)
         )
         took = f"{len(wanted[0])} settings of each, {many} seeds, {time.monotonic() - began:.1f} s"
-        self.say(f"{self.spaces[0].dataset}: {took}, validation at most {best}")
+        self.say(f"{self.spaces[0].dataset}: {took}, held-out nodes at most {best}")
         return found
 
-    def _validation(self, trials: Sequence[Trial]) -> dict[str, tuple[float, float]]:
-        """Train; validation scores and losses by key, of what ended."""
+    def _scores(self, trials: Sequence[Trial]) -> dict[str, float]:
+        """Train; scores on held-out labelled nodes by key, of what ended."""
         once = {one.key(self.loader.fingerprint): one for one in trials}
         found = study.run(list(once.values()), self.loader, store=self.store, watch=self.watch, retry_failed=True)
         rows = {row.key: row for row in found.rows}
@@ -263,8 +213,8 @@ class _Search:
                 f"{waiting} of {len(rows)} trials are with another process",
                 "run the same command again when it has ended",
             )
-        # Nothing but validation leaves this line: test scores are not looked at here.
-        return {k: (row.result.valid_score, row.result.valid_loss) for k, row in rows.items() if row.result is not None}
+        # In the place of test nodes the loader has labelled ones.
+        return {k: row.result.test_score for k, row in rows.items() if row.result is not None}
 
     def _check(self, place: int, left: _Left, under: str) -> None:
         if not left:
@@ -276,12 +226,11 @@ class _Search:
     def choice(self, entry: int, settings: int, commit: str) -> Choice:
         """The chosen one of an entry."""
         space, left = self.spaces[entry], self.left[entry]
-        trial, won = left[choose([one for _, one in left])]
+        trial, won = ranked(left)[0]
         plain = {name: value for name, value in trial.to_plain().items() if name != "seed"}
         many = (settings, len(self.seen[entry]), self.left_out[entry])
-        return Choice(
-            space.entry, space.dataset, space.digest, plain, *many, won.score, won.loss, len(won.scores), commit
-        )
+        score = float(np.mean(won))
+        return Choice(space.entry, space.dataset, space.digest, plain, *many, score, len(won), self.loader.mass, commit)
 
     def _reason(self) -> str:
         return next((row.message for row in self.store.rows() if row.message), "all diverged")
