@@ -84,7 +84,7 @@ def test_masses_are_those_of_the_unlabelled_nodes_where_split_and_network_say_ot
     data = uneven.with_split(lambda d: splits.per_class(d.labels, train=5, valid=20, seed=0))
     found = class_masses(LabelledLoader(data), trial, range(8))
     unlabelled = [size - 25 for size in SIZES]  # of the third class five are left
-    assert found == pytest.approx([size / sum(unlabelled) for size in unlabelled], abs=0.03)
+    assert found == pytest.approx([size / sum(unlabelled) for size in unlabelled], abs=0.035)
     assert sum(found) == pytest.approx(1)
 
 

@@ -47,7 +47,8 @@ def class_masses(loader: LabelledLoader, trial: Trial, seeds: Sequence[int]) -> 
         unlabelled = torch.ones(split.nodes, dtype=torch.bool)
         unlabelled[torch.cat([split.train, held])] = False
         named += said[unlabelled].bincount(minlength=classes).numpy()
-    return solved(taken / taken.sum(0).clip(1), named / named.sum())
+    # To a hundredth: estimates are no better, and a search that goes on elsewhere shall have the same ones.
+    return tuple(max(round(share, 2), 0.01) for share in solved(taken / taken.sum(0).clip(1), named / named.sum()))
 
 
 def solved(taken: np.ndarray, named: np.ndarray) -> tuple[float, ...]:
