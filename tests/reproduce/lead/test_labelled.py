@@ -85,7 +85,7 @@ def test_masses_are_those_of_the_unlabelled_nodes_where_split_and_network_say_ot
     found = class_masses(LabelledLoader(data), trial, range(8))
     unlabelled = [size - 25 for size in SIZES]  # of the third class five are left
     assert found == pytest.approx([size / sum(unlabelled) for size in unlabelled], abs=0.035)
-    assert sum(found) == pytest.approx(1)
+    assert sum(found) == pytest.approx(1, abs=0.02)
 
 
 def test_no_class_is_lost_where_none_is_named():
