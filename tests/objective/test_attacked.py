@@ -121,3 +121,11 @@ def test_the_way_out_for_composite_terms_leads_somewhere(rule):
     with pytest.raises(us.IncompatibleError, match=r"use PrimalDual\(\) or ADMM\(\)"):
         us.unroll(objective, rule, depth=3)
     us.unroll(objective, us.ADMM(), depth=3)
+
+
+@pytest.mark.parametrize("constraint", [us.Box(-0.1, 0.1), us.NonNegative(), us.Simplex()], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_minimisers_keep_their_constraints(constraint, dtype):
+    objective = us.Fidelity(0.5) + us.EdgeSparse(0.3) + constraint
+    x, graph = X.to(dtype), GRAPH.to(dtype)
+    assert bool(torch.isfinite(objective.value(us.minimise(objective, x, graph), x, graph)))

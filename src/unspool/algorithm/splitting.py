@@ -29,6 +29,8 @@ Array = np.ndarray[Any, Any]
 _NODES, _ENTRIES = 20_000, 4_000_000
 #: Over-relaxation.
 _RELAX = 1.7
+#: What is left of so many roundings of H cannot become less: of constant signals, nothing else is left.
+_ROUNDINGS = 10 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +118,10 @@ def solve_split(
     rho = unit * (parts.balance() if warm is None else warm.rho)
     u = np.zeros_like(z) if warm is None else warm.multiplier * (unit / rho)
     # Where K H or the multipliers vanish, what is left is measured against a share of what they started from.
-    size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + 1e-12 * float(np.linalg.norm(h))
+    noise = _ROUNDINGS * float(np.linalg.norm(h)) / effort.tolerance
+    size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + noise / np.sqrt(parts.balance())
     level = np.broadcast_to(h.mean(0), h.shape)
-    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level)))
+    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level))) + noise * unit
     solve, look, left, k = parts.factorised(rho), 10, np.inf, 0
     while left > effort.tolerance and k < effort.limit:
         h, k = solve(parts.right + rho * (parts.k.T @ (z - u))), k + 1
@@ -137,7 +140,13 @@ def solve_split(
                 solve = parts.factorised(rho)
     attainable = 1e3 * float(np.finfo(float).eps)
     report = SolveReport("splitting", k, left, effort.tolerance, attainable, left > effort.tolerance)
-    return Solution(torch.from_numpy(h).to(start), report), Split(z, (rho / unit) * u, rho / unit)
+    return Solution(_allowed(problem, torch.from_numpy(h).to(start)), report), Split(z, (rho / unit) * u, rho / unit)
+
+
+def _allowed(problem: Problem, h: Tensor) -> Tensor:
+    """H, or the nearest point that keeps the constraints, which H itself keeps to the tolerance only."""
+    broken = not bool(torch.isfinite(problem.value(h)).all())
+    return problem.prox(h, float(torch.finfo(h.dtype).tiny)) if broken else h
 
 
 def _parts(problem: Problem, start: Tensor) -> _Parts | None:
