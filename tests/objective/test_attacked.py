@@ -129,3 +129,69 @@ def test_minimisers_keep_their_constraints(constraint, dtype):
     objective = us.Fidelity(0.5) + us.EdgeSparse(0.3) + constraint
     x, graph = X.to(dtype), GRAPH.to(dtype)
     assert bool(torch.isfinite(objective.value(us.minimise(objective, x, graph), x, graph)))
+
+
+@pytest.mark.parametrize(
+    "term",
+    [us.EdgeSparse, lambda weight: us.LaplacianSparse(1.0) * weight, lambda weight: us.GroupGap([0, 1] * 6, weight)],
+)
+def test_norms_behind_an_operator_have_no_negative_weight(term):
+    with pytest.raises(us.InputError, match=r"weight=-0\.3: expected a number or coefficient of at least 0"):
+        term(-0.3)
+    term(us.Learnable(0.3, name="a") * 0.5)
+
+
+@pytest.mark.parametrize("shape", [(1, 12), (12, 12, 12), (3, 12), (2, 12, 1)])
+def test_weights_of_nodes_are_not_stretched(shape):
+    square = torch.randn(12, 12, dtype=torch.float64)
+    net = us.unroll(us.NodeFidelity(torch.ones(shape)) + us.Smoothness(0.2), us.GradientDescent(step=0.1), depth=2)
+    with pytest.raises(us.InputError, match=r"expected (weights of shape|no leading dimensions)"):
+        net(square, GRAPH)
+
+
+def test_weights_of_edges_do_not_make_a_stack_of_one_signal():
+    weights = torch.rand(2, GRAPH.incidence().shape[0])
+    with pytest.raises(ValueError, match="EdgeSmoothness has weights of shape"):
+        us.minimise(us.Fidelity(1.0) + us.EdgeSmoothness(weights), X, GRAPH)
+
+
+def test_targets_are_numbers_even_where_they_weigh_nothing():
+    with pytest.raises(us.InputError, match="any with a weight of 0"):
+        us.NodeFidelity(torch.zeros(12), target=torch.full((12, 3), float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (torch.tensor([True, False]), "a mask over all"),
+        (torch.tensor([-1]), "from 0 to 3"),
+        (torch.tensor([9]), "from 0 to 3"),
+        (torch.tensor([0, 1, 1, 0]), "every node once"),  # a mask of integers
+        (torch.tensor([0.0, 1.0]), "a mask over all"),
+    ],
+)
+def test_known_nodes_of_labels_are_checked(known, message):
+    with pytest.raises(us.InputError, match=message):
+        us.objective.labels(torch.tensor([0, 1, 2, 0]), known, classes=3)
+    with pytest.raises(us.InputError, match="the number of a class for every node"):
+        us.objective.labels(torch.tensor([0.7, 0.2, 1.0, 0.0]), torch.tensor([0, 1]), classes=3)
+
+
+def test_graphs_without_edges_have_edge_weights_too():
+    graph = us.Graph.from_edges([[], []], nodes=4).to(torch.float64)
+    x = torch.randn(4, 2, dtype=torch.float64)
+    objective = us.Fidelity(0.5) + us.EdgeSmoothness(torch.zeros(0))
+    assert torch.allclose(us.minimise(objective, x, graph), x)
+    assert torch.allclose(us.unroll(objective, us.GradientDescent(), depth=3)(x, graph), x)
+
+
+def test_convexity_is_told_where_every_entry_has_a_weight():
+    entries = torch.rand(12, 3, dtype=torch.float64)
+    assert (us.NodeFidelity(entries) + us.Smoothness(0.5)).convex(GRAPH)
+    assert not (us.NodeFidelity(entries - 0.5) + us.Smoothness(0.01)).convex(GRAPH)
+
+
+@pytest.mark.parametrize("penalty", [us.Log(1.0), us.Power(1.5, smoothing=0.1)], ids=str)
+def test_repelling_penalties_have_a_positive_pace(penalty):
+    term = us.EdgePenalty(penalty, -0.4)
+    assert bool((torch.as_tensor(term.diagonal(X, us.Given(X, GRAPH))) > 0).all())

@@ -91,6 +91,17 @@ def spectral_norm(t: Map) -> Map:
     return torch.linalg.matrix_norm(t, ord=2)
 
 
+def largest_size(values: Tensor) -> Tensor:
+    """The largest absolute value; 0 where there are none, as on a graph without edges.
+
+    Example:
+        >>> import torch
+        >>> largest_size(torch.tensor([1.0, -3.0])), largest_size(torch.empty(0))
+        (tensor(3.), tensor(0.))
+    """
+    return values.abs().amax() if values.numel() else values.new_zeros(())
+
+
 def larger(a: Map, b: Map) -> Map:
     """The larger of two numbers, tensors or not."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):

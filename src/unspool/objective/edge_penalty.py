@@ -241,9 +241,9 @@ class EdgePenalty(SmoothTerm):
         return 4 * given.graph.scale * steepest * channel.spectral_norm(given[self.weight])
 
     def diagonal(self, h: Tensor, given: Given) -> Map:
-        """That of 2β Bᵀ diag(Γ) B: the quadratic that touches the term at h."""
+        """That of 2|β| Bᵀ diag(Γ) B: the quadratic that touches the term at h; a negative β counts by its size, as in EdgeSmoothness."""
         squared = given.graph.squared_incidence
-        return (squared.T @ self.edge_weights(h, given)[..., None]) * (2 * given[self.weight])
+        return (squared.T @ self.edge_weights(h, given)[..., None]) * (2 * channel.spectral_norm(given[self.weight]))
 
     def majoriser(self, h: Tensor, given: Given) -> FrozenEdges:
         """That quadratic as a term."""
