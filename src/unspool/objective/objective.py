@@ -289,7 +289,10 @@ def _hessian_times(term: SmoothTerm, h: Tensor, v: Tensor, given: Given) -> Tens
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
         return torch.func.vjp(lambda at: term.gradient(at, given), h)[1](v)[0]
     # Trap: torch.func does not go with the hooks of checkpoints, and torch.autograd.grad not with torch.func.
-    again = torch.is_grad_enabled()
+    values = {} if given.values is None else given.values
+    told = (h, v, given.x, *(values[leaf] for leaf in term.leaves if leaf in values))
+    # Where nothing asks for gradients, the point that is differentiated at must not.
+    again = torch.is_grad_enabled() and any(t.requires_grad for t in told)
     with torch.enable_grad():
         at = h.view_as(h) if h.requires_grad else h.detach().requires_grad_()
         slope = term.gradient(at, given)
