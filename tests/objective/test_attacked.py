@@ -42,6 +42,9 @@ def test_a_laplacian_that_is_not_symmetric_has_no_minimiser(term):
         us.unroll(us.Fidelity(weight) + term, us.Exact()).double()(x, graph)
     with pytest.raises(us.IncompatibleError, match="undirected"):
         us.minimise(us.Fidelity(10.0) + term, x, graph)
+    for rule in (us.ConjugateGradient(), us.Newton()):
+        with pytest.raises(us.IncompatibleError, match="conjugate gradient steps, which need an undirected graph"):
+            us.unroll(us.Fidelity(10.0) + term, rule, depth=4)(x, graph)
     assert torch.equal(us.minimise(us.Fidelity(10.0), x, graph), x)  # without an L there is one
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, shipped
 from unspool.algorithm.convexity import flat_at
 from unspool.algorithm.fixed_point import fixed_point, solve_by
+from unspool.algorithm.krylov import stands_in
 from unspool.algorithm.optimality import (
     Dependences,
     ProximalFixedPoint,
@@ -32,7 +33,6 @@ from unspool.objective import (
     Term,
     Values,
     as_objective,
-    channel,
     require_symmetric,
 )
 from unspool.objective.composite import check_operator_at
@@ -146,7 +146,10 @@ def check_minimiser(objective: Objective) -> None:
 def check_strictly_convex(problem: Problem) -> float:
     """A lower bound on the curvature of the quadratic terms on this graph; refuse what is not (strictly) convex."""
     objective, given = problem.objective, problem.given
-    _require_symmetric_laplacian(objective, given)
+    if stands_in(objective, given):
+        raise IncompatibleError(
+            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
+        )
     rest = [term for term in objective.terms if not getattr(term, "affine_gradient", False)]
     for term in rest:
         if not term.is_convex(given):
@@ -173,17 +176,6 @@ def check_strictly_convex(problem: Problem) -> float:
             "add a small Ridge"
         )
     return max(low, 0.0)
-
-
-def _require_symmetric_laplacian(objective: Objective, given: Given) -> None:
-    """Refuse an L that stands in for BᵀB and is not symmetric: steps can be taken with it, but it has no objective."""
-    smoother = given.graph.smoother
-    if smoother is None or smoother.symmetric:
-        return
-    if any(not channel.is_zero(t) for t in objective.stencil(given).of_h[1:]):
-        raise IncompatibleError(
-            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
-        )
 
 
 def _mend(term: Term, given: Given) -> str:

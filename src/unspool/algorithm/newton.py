@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_tensor
-from unspool.algorithm.krylov import solve_roughly
+from unspool.algorithm.krylov import require_symmetric_graph, solve_roughly
 from unspool.algorithm.optimality import separable
 from unspool.errors import InputError
 from unspool.objective import Objective, require_symmetric
@@ -52,6 +52,11 @@ class Newton(SteppedAlgorithm):
         """The Hessian must be symmetric."""
         for term in objective.smooth_terms:
             require_symmetric(term)
+
+    def init(self, h: Any, problem: Problem) -> State:
+        """The iterate."""
+        require_symmetric_graph(self.name, problem.objective, problem.given)
+        return (h,)
 
     def update(self, state: State, problem: Problem) -> State:
         """H + η D."""
