@@ -198,3 +198,33 @@ def test_convexity_is_told_where_every_entry_has_a_weight():
 def test_repelling_penalties_have_a_positive_pace(penalty):
     term = us.EdgePenalty(penalty, -0.4)
     assert bool((torch.as_tensor(term.diagonal(X, us.Given(X, GRAPH))) > 0).all())
+
+
+class Strength(torch.nn.Module):
+    """A weight for every node, from its features."""
+
+    def forward(self, x, graph):
+        return x.square().mean(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "more"),
+    [
+        (us.GradientDescent(), us.Ridge(0.1)),
+        (us.Accelerated(), us.Ridge(0.1)),
+        (us.ProximalGradient(), us.RowSparse(0.1)),
+        (us.PrimalDual(), us.EdgeSparse(0.1)),
+        (us.ADMM(), us.EdgeSparse(0.1)),
+    ],
+    ids=lambda part: part.name,
+)
+@pytest.mark.parametrize("edges", [True, False])
+def test_steps_of_a_signal_do_not_depend_on_the_others_of_its_stack(rule, more, edges):
+    """Computed weights differ from signal to signal, and with them 1/L."""
+    stack = torch.stack([X, 3 * X, 0.2 * X])
+    torch.manual_seed(0)
+    weighed = (
+        us.EdgeSmoothness(us.Computed(us.nn.EdgeScore(3)), 0.3) if edges else us.NodeFidelity(us.Computed(Strength()))
+    )
+    net = us.unroll(us.Fidelity(0.2) + weighed + more, rule, depth=3).double()
+    assert torch.allclose(net(stack, GRAPH), torch.stack([net(x, GRAPH) for x in stack]), rtol=0, atol=1e-12)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from unspool.algorithm.fused import FusedStep
@@ -62,8 +63,12 @@ class Problem:
         return self.objective.value_at(h, self.given)
 
     def lipschitz(self) -> Map:
-        """A Lipschitz constant of the gradient."""
+        """A Lipschitz constant of the gradient; one for each signal, (..., 1, 1), where a stack has weights of its own."""
         return self.objective.lipschitz(self.given)
+
+    def steepest(self) -> float:
+        """The largest of them."""
+        return float(torch.as_tensor(self.lipschitz()).detach().amax())
 
     def diagonal(self, h: Tensor) -> Map:
         """The diagonal of the smooth terms' Hessian at h, of shape (nodes, 1) or (nodes, features), or a number that bounds it."""

@@ -64,7 +64,8 @@ def solver_step(problem: Problem) -> Map:
     own = problem.given.step
     if own is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms):
         return own
-    return 1 / problem.lipschitz()
+    lipschitz = problem.lipschitz()
+    return 1 / (lipschitz.amax() if isinstance(lipschitz, Tensor) else lipschitz)
 
 
 @dataclass(frozen=True, eq=False)

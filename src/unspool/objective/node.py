@@ -93,7 +93,7 @@ class NodeFidelity(SmoothTerm):
 
     def lipschitz(self, given: Given) -> Map:
         """2 max |α c|."""
-        return 2 * largest_size(self.entry_weights(given))
+        return 2 * largest_size(self.entry_weights(given), own=2)
 
     def diagonal(self, h: Tensor, given: Given) -> Map:
         """2α c: the Hessian is this diagonal."""
