@@ -192,7 +192,7 @@ def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     # Trap: a network's step in lowest terms has the network's step size, and solvers take their own.
     problem = replace(problem, fused=None)
     low = check_strictly_convex(problem)
-    if problem.composite_terms:
+    if problem.composite_terms or not problem.objective.smooth_terms:
         _look_at_operators(problem, start)
         from unspool.algorithm.splitting import solve_split  # loads SciPy, which nobody else needs
 
