@@ -139,6 +139,17 @@ def test_a_folder_is_a_teacher(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="those of node 7 are zeros"):
         Distil((torch.arange(60) != 7).float()[:, None].expand(60, 3)).prepare(task)
 
+    (tmp_path / "out" / "seed0").parent.mkdir()
+    (tmp_path / "teacher").rename(tmp_path / "out" / "seed0")  # the only seed of a run stands for it
+    assert (
+        Upper.parse(f'distil(teacher="{tmp_path / "out"}")').objects
+        == Upper.parse(f'distil(teacher="{tmp_path / "out" / "seed0"}")').objects
+    )
+    with pytest.raises(FileNotFoundError, match="there is no model"):
+        train.train_trial(Trial(us.models.SGC, {}, TrainConfig(epochs=1, upper='ce + distil(teacher="nope")')), loader)
+    with pytest.raises(InputError, match=r"model\.json is missing there"):
+        hash(Upper.parse(f'distil(teacher="{tmp_path}")').objects)
+
 
 @pytest.mark.parametrize("shape", [(60, 1), (60, 2), (60, 3, 1)])
 def test_a_teacher_knows_the_classes_that_are_learnt(shape: tuple[int, ...]) -> None:

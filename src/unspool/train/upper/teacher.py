@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.errors import InputError
-from unspool.models.pretrained import CARD, load_pretrained
+from unspool.models.pretrained import CARD, find_folder, load_pretrained
 from unspool.settings.kinds import Kind, Real
 from unspool.train.upper.seen import At, Seen, log_probabilities, sharpen
 from unspool.train.upper.term import Term, shown
@@ -87,7 +87,12 @@ class Distil(Term):
     def objects(self) -> tuple[Any, ...]:
         """The teacher; of a folder, what its card says, which has checksums of everything."""
         if isinstance(self.teacher, str | Path):
-            return (hashlib.sha256((Path(self.teacher) / CARD).read_bytes()).hexdigest(),)
+            card = find_folder(self.teacher) / CARD
+            if not card.is_file():
+                raise InputError(
+                    "teacher", str(self.teacher), f"the folder of a trained model, and {CARD} is missing there"
+                )
+            return (hashlib.sha256(card.read_bytes()).hexdigest(),)
         return (self.teacher,)
 
     def text(self) -> str:
