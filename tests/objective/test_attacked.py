@@ -228,3 +228,15 @@ def test_steps_of_a_signal_do_not_depend_on_the_others_of_its_stack(rule, more, 
     )
     net = us.unroll(us.Fidelity(0.2) + weighed + more, rule, depth=3).double()
     assert torch.allclose(net(stack, GRAPH), torch.stack([net(x, GRAPH) for x in stack]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [us.Smoothness(0.5), us.EdgeSparse(0.3), us.EdgePenalty(us.Power(1.5), 0.2), us.Spread(0.3), us.Simplex()],
+    ids=str,
+)
+def test_signals_without_channels_are_their_own_minimisers(term):
+    empty = torch.zeros(12, 0, dtype=torch.float64)
+    assert us.minimise(us.Fidelity(0.5) + term, empty, GRAPH).shape == (12, 0)
+    net = us.unroll(us.Fidelity(us.Learnable(0.5, name="a")) + term, us.Exact()).double()
+    assert net(empty, GRAPH).shape == (12, 0)

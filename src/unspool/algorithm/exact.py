@@ -36,6 +36,7 @@ from unspool.objective import (
     require_symmetric,
 )
 from unspool.objective.composite import check_operator_at
+from unspool.ops.convergence import SolveReport
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,8 @@ def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
     # Trap: a network's step in lowest terms has the network's step size, and solvers take their own.
     problem = replace(problem, fused=None)
+    if start.numel() == 0:
+        return Solution(start, SolveReport("nothing to solve", 0, 0.0, effort.tolerance, 0.0))
     low = check_strictly_convex(problem)
     if problem.composite_terms or not problem.objective.smooth_terms:
         _look_at_operators(problem, start)
@@ -213,6 +216,8 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
         who: in whose name something is refused.
     """
     _refuse_transforms(who)
+    if start.numel() == 0:
+        return start
     problem = replace(problem, fused=None)
     on, effort = Dependences(problem), Effort.of(tolerance, limit, start.dtype)
     if problem.composite_terms:
