@@ -240,3 +240,19 @@ def test_signals_without_channels_are_their_own_minimisers(term):
     assert us.minimise(us.Fidelity(0.5) + term, empty, GRAPH).shape == (12, 0)
     net = us.unroll(us.Fidelity(us.Learnable(0.5, name="a")) + term, us.Exact()).double()
     assert net(empty, GRAPH).shape == (12, 0)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: us.ADMM(steps=n),
+        lambda n: us.Reweighted(us.Jacobi(), steps=n),
+        lambda n: us.BlockCoordinate(steps=n),
+        lambda n: us.Newton(iterations=n),
+        lambda n: us.Anderson(us.Jacobi(), memory=n),
+    ],
+)
+def test_counts_of_rules_are_whole_numbers(make, count):
+    with pytest.raises(us.InputError, match="expected a whole number of at least 1"):
+        make(count)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, handled_kinds
+from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, handled_kinds, require_count
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective import EdgePenalty, Objective, Term
 from unspool.objective.channel import Map
@@ -48,8 +48,7 @@ class Reweighted(Algorithm):
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Algorithm):
             raise InputError("inner", self.inner, "an algorithm, such as us.GradientDescent()")
-        if self.steps < 1:
-            raise InputError("steps", self.steps, "a whole number of at least 1")
+        require_count("steps", self.steps)
 
     @property
     def handles(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
