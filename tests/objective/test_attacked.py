@@ -256,3 +256,11 @@ def test_signals_without_channels_are_their_own_minimisers(term):
 def test_counts_of_rules_are_whole_numbers(make, count):
     with pytest.raises(us.InputError, match="expected a whole number of at least 1"):
         make(count)
+
+
+@pytest.mark.parametrize("shape", [(11, 4), (13, 4), (12,)])
+def test_features_have_a_row_for_every_node(shape):
+    trust = us.EdgeSmoothness(us.FeatureComputed(us.nn.EdgeTrust(us.Capped(2.0))), 4.0)
+    net = us.unroll(us.Fidelity(1.0) + trust, us.Jacobi(), depth=3).double()
+    with pytest.raises(us.InputError, match="a row for each of the 12 nodes"):
+        net(X, GRAPH, features=torch.rand(shape, dtype=torch.float64))
