@@ -264,3 +264,15 @@ def test_features_have_a_row_for_every_node(shape):
     net = us.unroll(us.Fidelity(1.0) + trust, us.Jacobi(), depth=3).double()
     with pytest.raises(us.InputError, match="a row for each of the 12 nodes"):
         net(X, GRAPH, features=torch.rand(shape, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "term", [us.EdgeSparse(0.3), us.EdgePenalty(us.Power(1.5), 0.3), us.Smoothness(0.9) + us.NonNegative()], ids=str
+)
+@pytest.mark.parametrize("adjoint", [us.Implicit(), us.FixedPoint()], ids=lambda adjoint: type(adjoint).__name__)
+def test_small_signals_are_solved_beside_large_ones(term, adjoint):
+    """A residual of the whole stack would hide them."""
+    graph, x = GRAPH.to(torch.float32), X.float()
+    net = us.unroll(us.Fidelity(0.5) + term, us.PrimalDual(), depth=1, adjoint=adjoint)
+    beside = net(torch.stack([x, 1e6 * x]), graph)[0]
+    assert torch.allclose(beside, net(x, graph), rtol=0, atol=1e-5)
