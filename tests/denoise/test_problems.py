@@ -244,3 +244,5 @@ def test_values_that_no_weight_can_balance_are_named():
     signal = 1e-21 * torch.arange(12, dtype=torch.float64)[:, None]
     with pytest.raises(us.errors.DataError, match=r"of the size 6e-21.*multiply them"):
         denoise(signal, graph, HeldOut(), problem="tv")
+    small = 1e-12 * (torch.arange(12) > 5).double()[:, None]
+    assert torch.allclose(1e12 * denoise(small, graph, HeldOut(), problem="tv").signal, 1e12 * small, atol=0.1)

@@ -60,7 +60,8 @@ class DenoisingProblem(ABC):
         """Weights to try on a complete signal, the smoothest result last."""
         ratio = self.unit(x, graph) * torch.logspace(-_DECADES, 0, _MANY, dtype=torch.float64)
         weight = 1 / (1 + ratio)
-        if not bool(((weight > 0) & (weight < 1)).all()):
+        weight = weight[(weight > 0) & (weight < 1)]  # of tiny signals some round to 1
+        if weight.numel() == 0:
             raise DataError(
                 "", f"the values of the signal are of the size {_size(x):.1g}, so no weight in (0, 1) balances {self.penalty(1.0).formula()}",
                 "multiply them by a number that brings them near 1",
