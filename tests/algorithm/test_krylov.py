@@ -134,3 +134,12 @@ def test_what_does_not_fit_is_refused():
     for settings in ({"iterations": 0}, {"damping": -1.0}):
         with pytest.raises(us.InputError, match=next(iter(settings))):
             us.Newton(**settings)
+
+
+@pytest.mark.parametrize("term", [us.EdgePenalty(us.Power(1.5), 0.4), us.NodeFidelity(torch.rand(12))], ids=str)
+def test_newton_asks_for_gradients_only_where_somebody_does(term):
+    net = us.unroll(us.Fidelity(0.5) + term, us.Newton(), depth=3)
+    assert not net(X, GRAPH).requires_grad
+    assert net(X.clone().requires_grad_(), GRAPH).requires_grad
+    learnt = us.unroll(us.Fidelity(0.5) + term * us.Learnable(0.4, name="b"), us.Newton(), depth=3)
+    assert learnt(X, GRAPH).requires_grad

@@ -147,3 +147,21 @@ def test_p_laplacian_layers_are_jacobi_steps():
         h = alpha[:, None] * (m / (d[:, None] * d[None]).sqrt()) @ h + (2 * mu / p) * alpha[:, None] * X
     net = us.unroll(us.Fidelity(mu) + us.EdgePenalty(us.Power(p, eps)), us.Jacobi(), depth=3)
     assert torch.allclose(net(X, graph), h, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_minimisers_without_a_quadratic_term_are_found(dtype, size):
+    """Total variation under outliers: nothing but norms; the dual steps by themselves come to the same value."""
+    x, graph = size * X.to(dtype), GRAPH.to(dtype)
+    objective = us.RowSparseFidelity(0.4) + us.EdgeSparse(0.1)
+    found = float(objective.value(us.minimise(objective, x, graph), x, graph))
+    stepped = us.unroll(objective, us.PrimalDual(step=size), depth=2000)(x, graph)
+    assert found == pytest.approx(float(objective.value(stepped, x, graph)), rel=1e-5)
+    assert torch.allclose(us.minimise(us.RowSparseFidelity(0.4), x, graph), x, rtol=1e-6)
+
+
+def test_a_direction_that_no_term_holds_is_named():
+    graph = us.graph.path(12, normalise=us.Normalisation.NONE).to(torch.float64)
+    with pytest.raises(us.IncompatibleError, match="the minimiser is not unique"):
+        us.minimise(us.NodeFidelity(torch.zeros(12)) + us.EdgeSparse(0.1), X, graph)

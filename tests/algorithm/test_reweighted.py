@@ -112,6 +112,17 @@ def test_what_does_not_fit_is_refused():
     steep = us.Problem(us.Fidelity(0.5) + us.EdgePenalty(us.Power(3.0)), us.Given(X, GRAPH))
     with pytest.raises(us.IncompatibleError, match="without a bound on its slope"):
         us.Reweighted(us.GradientDescent()).step_size(steep)
+    with pytest.raises(us.IncompatibleError, match=r"lies above the quadratic that touches it.*use Newton"):
+        us.unroll(steep.objective, us.Reweighted(us.ConjugateGradient()), depth=2)
+
+
+@pytest.mark.parametrize("p", [3.0, 4.0])
+def test_the_way_out_for_steep_penalties_leads_to_the_minimiser(p):
+    objective = us.Fidelity(0.5) + us.EdgePenalty(us.Power(p), 0.4)
+    with pytest.raises(us.InputError, match=r"unroll Newton\(\)"):
+        us.minimise(objective, 3 * X, GRAPH)
+    h = us.unroll(objective, us.Newton(), depth=40)(3 * X, GRAPH)
+    assert float(objective.gradient(h, 3 * X, GRAPH).abs().max()) < 1e-8
 
 
 class Own(us.GradientDescent):

@@ -228,3 +228,21 @@ def test_what_is_refused():
             HeldOut(**bad)
     with pytest.raises(ValueError, match="expected weights between 0 and 1"):
         GraphDenoiser(HeldOut([0.0, 0.5])).fit(noisy, graph=graph)
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e12])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_constant_signals_stay_what_they_are(problem, value):
+    graph = us.graph.path(12, normalise=us.Normalisation.NONE, loops=0).to(torch.float64)
+    signal = torch.full((12, 1), value, dtype=torch.float64)
+    for weight in (HeldOut(), 0.5):
+        assert torch.allclose(denoise(signal, graph, weight, problem=problem).signal, signal, rtol=1e-9, atol=0)
+
+
+def test_values_that_no_weight_can_balance_are_named():
+    graph = us.graph.path(12, normalise=us.Normalisation.NONE, loops=0).to(torch.float64)
+    signal = 1e-21 * torch.arange(12, dtype=torch.float64)[:, None]
+    with pytest.raises(us.errors.DataError, match=r"of the size 6e-21.*multiply them"):
+        denoise(signal, graph, HeldOut(), problem="tv")
+    small = 1e-12 * (torch.arange(12) > 5).double()[:, None]
+    assert torch.allclose(1e12 * denoise(small, graph, HeldOut(), problem="tv").signal, 1e12 * small, atol=0.1)

@@ -42,6 +42,9 @@ def test_a_laplacian_that_is_not_symmetric_has_no_minimiser(term):
         us.unroll(us.Fidelity(weight) + term, us.Exact()).double()(x, graph)
     with pytest.raises(us.IncompatibleError, match="undirected"):
         us.minimise(us.Fidelity(10.0) + term, x, graph)
+    for rule in (us.ConjugateGradient(), us.Newton()):
+        with pytest.raises(us.IncompatibleError, match="conjugate gradient steps, which need an undirected graph"):
+            us.unroll(us.Fidelity(10.0) + term, rule, depth=4)(x, graph)
     assert torch.equal(us.minimise(us.Fidelity(10.0), x, graph), x)  # without an L there is one
 
 
@@ -121,3 +124,155 @@ def test_the_way_out_for_composite_terms_leads_somewhere(rule):
     with pytest.raises(us.IncompatibleError, match=r"use PrimalDual\(\) or ADMM\(\)"):
         us.unroll(objective, rule, depth=3)
     us.unroll(objective, us.ADMM(), depth=3)
+
+
+@pytest.mark.parametrize("constraint", [us.Box(-0.1, 0.1), us.NonNegative(), us.Simplex()], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_minimisers_keep_their_constraints(constraint, dtype):
+    objective = us.Fidelity(0.5) + us.EdgeSparse(0.3) + constraint
+    x, graph = X.to(dtype), GRAPH.to(dtype)
+    assert bool(torch.isfinite(objective.value(us.minimise(objective, x, graph), x, graph)))
+
+
+@pytest.mark.parametrize(
+    "term",
+    [us.EdgeSparse, lambda weight: us.LaplacianSparse(1.0) * weight, lambda weight: us.GroupGap([0, 1] * 6, weight)],
+)
+def test_norms_behind_an_operator_have_no_negative_weight(term):
+    with pytest.raises(us.InputError, match=r"weight=-0\.3: expected a number or coefficient of at least 0"):
+        term(-0.3)
+    term(us.Learnable(0.3, name="a") * 0.5)
+
+
+@pytest.mark.parametrize("shape", [(1, 12), (12, 12, 12), (3, 12), (2, 12, 1)])
+def test_weights_of_nodes_are_not_stretched(shape):
+    square = torch.randn(12, 12, dtype=torch.float64)
+    net = us.unroll(us.NodeFidelity(torch.ones(shape)) + us.Smoothness(0.2), us.GradientDescent(step=0.1), depth=2)
+    with pytest.raises(us.InputError, match=r"expected (weights of shape|no leading dimensions)"):
+        net(square, GRAPH)
+
+
+def test_weights_of_edges_do_not_make_a_stack_of_one_signal():
+    weights = torch.rand(2, GRAPH.incidence().shape[0])
+    with pytest.raises(ValueError, match="EdgeSmoothness has weights of shape"):
+        us.minimise(us.Fidelity(1.0) + us.EdgeSmoothness(weights), X, GRAPH)
+
+
+def test_targets_are_numbers_even_where_they_weigh_nothing():
+    with pytest.raises(us.InputError, match="any with a weight of 0"):
+        us.NodeFidelity(torch.zeros(12), target=torch.full((12, 3), float("nan")))
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (torch.tensor([True, False]), "a mask over all"),
+        (torch.tensor([-1]), "from 0 to 3"),
+        (torch.tensor([9]), "from 0 to 3"),
+        (torch.tensor([0, 1, 1, 0]), "every node once"),  # a mask of integers
+        (torch.tensor([0.0, 1.0]), "a mask over all"),
+    ],
+)
+def test_known_nodes_of_labels_are_checked(known, message):
+    with pytest.raises(us.InputError, match=message):
+        us.objective.labels(torch.tensor([0, 1, 2, 0]), known, classes=3)
+    with pytest.raises(us.InputError, match="the number of a class for every node"):
+        us.objective.labels(torch.tensor([0.7, 0.2, 1.0, 0.0]), torch.tensor([0, 1]), classes=3)
+
+
+def test_graphs_without_edges_have_edge_weights_too():
+    graph = us.Graph.from_edges([[], []], nodes=4).to(torch.float64)
+    x = torch.randn(4, 2, dtype=torch.float64)
+    objective = us.Fidelity(0.5) + us.EdgeSmoothness(torch.zeros(0))
+    assert torch.allclose(us.minimise(objective, x, graph), x)
+    assert torch.allclose(us.unroll(objective, us.GradientDescent(), depth=3)(x, graph), x)
+
+
+def test_convexity_is_told_where_every_entry_has_a_weight():
+    entries = torch.rand(12, 3, dtype=torch.float64)
+    assert (us.NodeFidelity(entries) + us.Smoothness(0.5)).convex(GRAPH)
+    assert not (us.NodeFidelity(entries - 0.5) + us.Smoothness(0.01)).convex(GRAPH)
+
+
+@pytest.mark.parametrize("penalty", [us.Log(1.0), us.Power(1.5, smoothing=0.1)], ids=str)
+def test_repelling_penalties_have_a_positive_pace(penalty):
+    term = us.EdgePenalty(penalty, -0.4)
+    assert bool((torch.as_tensor(term.diagonal(X, us.Given(X, GRAPH))) > 0).all())
+
+
+class Strength(torch.nn.Module):
+    """A weight for every node, from its features."""
+
+    def forward(self, x, graph):
+        return x.square().mean(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "more"),
+    [
+        (us.GradientDescent(), us.Ridge(0.1)),
+        (us.Accelerated(), us.Ridge(0.1)),
+        (us.ProximalGradient(), us.RowSparse(0.1)),
+        (us.PrimalDual(), us.EdgeSparse(0.1)),
+        (us.ADMM(), us.EdgeSparse(0.1)),
+    ],
+    ids=lambda part: part.name,
+)
+@pytest.mark.parametrize("edges", [True, False])
+def test_steps_of_a_signal_do_not_depend_on_the_others_of_its_stack(rule, more, edges):
+    """Computed weights differ from signal to signal, and with them 1/L."""
+    stack = torch.stack([X, 3 * X, 0.2 * X])
+    torch.manual_seed(0)
+    weighed = (
+        us.EdgeSmoothness(us.Computed(us.nn.EdgeScore(3)), 0.3) if edges else us.NodeFidelity(us.Computed(Strength()))
+    )
+    net = us.unroll(us.Fidelity(0.2) + weighed + more, rule, depth=3).double()
+    assert torch.allclose(net(stack, GRAPH), torch.stack([net(x, GRAPH) for x in stack]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [us.Smoothness(0.5), us.EdgeSparse(0.3), us.EdgePenalty(us.Power(1.5), 0.2), us.Spread(0.3), us.Simplex()],
+    ids=str,
+)
+def test_signals_without_channels_are_their_own_minimisers(term):
+    empty = torch.zeros(12, 0, dtype=torch.float64)
+    assert us.minimise(us.Fidelity(0.5) + term, empty, GRAPH).shape == (12, 0)
+    net = us.unroll(us.Fidelity(us.Learnable(0.5, name="a")) + term, us.Exact()).double()
+    assert net(empty, GRAPH).shape == (12, 0)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: us.ADMM(steps=n),
+        lambda n: us.Reweighted(us.Jacobi(), steps=n),
+        lambda n: us.BlockCoordinate(steps=n),
+        lambda n: us.Newton(iterations=n),
+        lambda n: us.Anderson(us.Jacobi(), memory=n),
+    ],
+)
+def test_counts_of_rules_are_whole_numbers(make, count):
+    with pytest.raises(us.InputError, match="expected a whole number of at least 1"):
+        make(count)
+
+
+@pytest.mark.parametrize("shape", [(11, 4), (13, 4), (12,)])
+def test_features_have_a_row_for_every_node(shape):
+    trust = us.EdgeSmoothness(us.FeatureComputed(us.nn.EdgeTrust(us.Capped(2.0))), 4.0)
+    net = us.unroll(us.Fidelity(1.0) + trust, us.Jacobi(), depth=3).double()
+    with pytest.raises(us.InputError, match="a row for each of the 12 nodes"):
+        net(X, GRAPH, features=torch.rand(shape, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "term", [us.EdgeSparse(0.3), us.EdgePenalty(us.Power(1.5), 0.3), us.Smoothness(0.9) + us.NonNegative()], ids=str
+)
+@pytest.mark.parametrize("adjoint", [us.Implicit(), us.FixedPoint()], ids=lambda adjoint: type(adjoint).__name__)
+def test_small_signals_are_solved_beside_large_ones(term, adjoint):
+    """A residual of the whole stack would hide them."""
+    graph, x = GRAPH.to(torch.float32), X.float()
+    net = us.unroll(us.Fidelity(0.5) + term, us.PrimalDual(), depth=1, adjoint=adjoint)
+    beside = net(torch.stack([x, 1e6 * x]), graph)[0]
+    assert torch.allclose(beside, net(x, graph), rtol=0, atol=1e-5)

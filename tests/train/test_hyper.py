@@ -126,5 +126,13 @@ def test_what_cannot_be_is_refused() -> None:
     config = TrainConfig(epochs=1, lr_schedule=train.Rates.COSINE)
     with pytest.raises(IncompatibleError, match="hyper goes with a constant learning rate"):
         train.fit(us.models.GPRGNN(16, 2), task, config, hyper=Hyper())
-    with pytest.raises(InputError, match="a rate above 0"):
-        Hyper(lr=0)
+    for wrong in (
+        {"lr": 0},
+        {"lr": float("inf")},
+        {"lr": "x"},
+        {"lr": True},
+        {"steps": 2.5},
+        {"damping": float("nan")},
+    ):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: expected a"):
+            Hyper(**wrong)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State, times
+from unspool.algorithm.algorithm import Algorithm, Problem, State, require_count, times
 from unspool.errors import InputError
 from unspool.objective import Fixed, Kind
 from unspool.objective.channel import Map
@@ -47,8 +47,7 @@ class ADMM(Algorithm):
         object.__setattr__(self, "rho", as_coefficient(self.rho))
         if not self.rho.number or (isinstance(self.rho, Fixed) and not float(self.rho.value) > 0):
             raise InputError("rho", self.rho, "a positive number, or a coefficient that is one")
-        if self.steps < 1:
-            raise InputError("steps", self.steps, "a whole number of at least 1")
+        require_count("steps", self.steps)
 
     def init(self, h: Any, problem: Problem) -> State:
         """The iterate, then Z = K H for every composite term, then U = 0 for each."""

@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from unspool.algorithm.fused import FusedStep
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 from unspool.objective import Coefficient, Fixed, Given, Kind, Objective, Term, channel, check_proximable, kind_of
 from unspool.objective.belongings import coefficients_of
 from unspool.objective.channel import Map
@@ -62,8 +63,12 @@ class Problem:
         return self.objective.value_at(h, self.given)
 
     def lipschitz(self) -> Map:
-        """A Lipschitz constant of the gradient."""
+        """A Lipschitz constant of the gradient; one for each signal, (..., 1, 1), where a stack has weights of its own."""
         return self.objective.lipschitz(self.given)
+
+    def steepest(self) -> float:
+        """The largest of them."""
+        return float(torch.as_tensor(self.lipschitz()).detach().amax())
 
     def diagonal(self, h: Tensor) -> Map:
         """The diagonal of the smooth terms' Hessian at h, of shape (nodes, 1) or (nodes, features), or a number that bounds it."""
@@ -241,6 +246,12 @@ def _not_handled(algorithm: Algorithm, kinds: tuple[Kind, ...], term: Term, kind
             f", or state handles = (us.Kind.SMOOTH, us.Kind.PROXIMABLE) if {algorithm.name}.update calls problem.prox"
         )
     return f"{algorithm.name} needs a gradient, but {term.name} has none; {way}"
+
+
+def require_count(name: str, value: Any) -> None:
+    """Refuse what is not a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(name, value, "a whole number of at least 1")
 
 
 def require_tensor(h: Any) -> None:

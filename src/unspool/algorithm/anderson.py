@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State, handled_kinds, require_tensor
+from unspool.algorithm.algorithm import Algorithm, Problem, State, handled_kinds, require_count, require_tensor
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective import Objective
 from unspool.ops.solve import default_tolerance
@@ -52,8 +52,7 @@ class Anderson(Algorithm):
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Algorithm):
             raise InputError("inner", self.inner, "an algorithm, such as us.GradientDescent()")
-        if self.memory < 1:
-            raise InputError("memory", self.memory, "a whole number of at least 1")
+        require_count("memory", self.memory)
         if self.ridge is not None and not self.ridge > 0:
             raise InputError("ridge", self.ridge, "a number above 0")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm
+from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_count
 from unspool.algorithm.reweighted import outline
-from unspool.errors import IncompatibleError, InputError
+from unspool.errors import IncompatibleError
 from unspool.objective import Kind, Objective
 from unspool.objective.channel import Map
 from unspool.objective.learnt_edges import LearntEdges
@@ -42,8 +42,7 @@ class BlockCoordinate(SteppedAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.steps < 1:
-            raise InputError("steps", self.steps, "a whole number of at least 1")
+        require_count("steps", self.steps)
 
     def check(self, objective: Objective) -> None:
         """There must be one term with edges to learn."""

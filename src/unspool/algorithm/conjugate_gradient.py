@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, require_quadratic, require_tensor
-from unspool.algorithm.krylov import inner_product, negligible, safe_ratio
+from unspool.algorithm.krylov import inner_product, negligible, require_symmetric_graph, safe_ratio
 from unspool.algorithm.optimality import separable
 from unspool.objective import Objective, require_symmetric
 
@@ -43,6 +43,7 @@ class ConjugateGradient(Algorithm):
     def init(self, h: Any, problem: Problem) -> State:
         """The iterate, no direction yet, and the squared residuals: the last, and the first."""
         require_tensor(h)
+        require_symmetric_graph(self.name, problem.objective, problem.given)
         none = torch.zeros_like(inner_product(h, h, separable(problem)))
         return (h, torch.zeros_like(h), none, none)
 

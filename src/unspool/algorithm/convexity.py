@@ -54,7 +54,7 @@ def _check_pair(problem: Problem, a: Tensor, slope_a: Tensor, b: Tensor, slope_b
     bend = float((move * change).sum())
     size = float(torch.linalg.vector_norm(slope_a)) + float(torch.linalg.vector_norm(slope_b))
     noise = 10 * torch.finfo(a.dtype).eps * size * math.sqrt(length)
-    if bend < -(_SHARE * float(problem.lipschitz()) * length + noise):
+    if bend < -(_SHARE * problem.steepest() * length + noise):
         _refuse(problem, a, move, bend / length)
 
 
@@ -93,7 +93,7 @@ def flat_at(problem: Problem, h: Tensor) -> bool:
     """Whether the smooth part has a direction without curvature at a point, as far as a few steps show."""
     spread = float(h.square().mean().sqrt()) + float(problem.given.x.square().mean().sqrt()) + 1e-12
     found = _lowest(problem, h, spread, torch.Generator().manual_seed(0))
-    return found is not None and found[1] <= 1e-6 * float(problem.lipschitz())
+    return found is not None and found[1] <= 1e-6 * problem.steepest()
 
 
 def _lowest(problem: Problem, at: Tensor, spread: float, generator: torch.Generator) -> tuple[Tensor, float] | None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, shipped
 from unspool.algorithm.convexity import flat_at
 from unspool.algorithm.fixed_point import fixed_point, solve_by
+from unspool.algorithm.krylov import stands_in
 from unspool.algorithm.optimality import (
     Dependences,
     ProximalFixedPoint,
@@ -32,10 +33,10 @@ from unspool.objective import (
     Term,
     Values,
     as_objective,
-    channel,
     require_symmetric,
 )
 from unspool.objective.composite import check_operator_at
+from unspool.ops.convergence import SolveReport
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,10 @@ def check_minimiser(objective: Objective) -> None:
 def check_strictly_convex(problem: Problem) -> float:
     """A lower bound on the curvature of the quadratic terms on this graph; refuse what is not (strictly) convex."""
     objective, given = problem.objective, problem.given
-    _require_symmetric_laplacian(objective, given)
+    if stands_in(objective, given):
+        raise IncompatibleError(
+            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
+        )
     rest = [term for term in objective.terms if not getattr(term, "affine_gradient", False)]
     for term in rest:
         if not term.is_convex(given):
@@ -175,17 +179,6 @@ def check_strictly_convex(problem: Problem) -> float:
     return max(low, 0.0)
 
 
-def _require_symmetric_laplacian(objective: Objective, given: Given) -> None:
-    """Refuse an L that stands in for BᵀB and is not symmetric: steps can be taken with it, but it has no objective."""
-    smoother = given.graph.smoother
-    if smoother is None or smoother.symmetric:
-        return
-    if any(not channel.is_zero(t) for t in objective.stencil(given).of_h[1:]):
-        raise IncompatibleError(
-            "the exact minimiser is found by conjugate gradients, which need an undirected graph; build it without directed=True, or unroll steps"
-        )
-
-
 def _mend(term: Term, given: Given) -> str:
     """The way out for a term that is not convex: its weight if that is negative, another term if not."""
     weight = getattr(term, "weight", None)
@@ -199,8 +192,10 @@ def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
     """The minimiser of a problem from a starting point, and how it was found; whoever asks hands the report in."""
     # Trap: a network's step in lowest terms has the network's step size, and solvers take their own.
     problem = replace(problem, fused=None)
+    if start.numel() == 0:
+        return Solution(start, SolveReport("nothing to solve", 0, 0.0, effort.tolerance, 0.0))
     low = check_strictly_convex(problem)
-    if problem.composite_terms:
+    if problem.composite_terms or not problem.objective.smooth_terms:
         _look_at_operators(problem, start)
         from unspool.algorithm.splitting import solve_split  # loads SciPy, which nobody else needs
 
@@ -221,6 +216,8 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
         who: in whose name something is refused.
     """
     _refuse_transforms(who)
+    if start.numel() == 0:
+        return start
     problem = replace(problem, fused=None)
     on, effort = Dependences(problem), Effort.of(tolerance, limit, start.dtype)
     if problem.composite_terms:

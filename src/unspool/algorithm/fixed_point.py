@@ -76,7 +76,8 @@ def iterate(
     after which T leaves more than before is taken back: a plain update stands in its place, and the memory begins anew, so that
     no rule which comes to rest by itself is led astray.
 
-    The residual is the distance that is left, relative to the state: a move times ρ/(1 − ρ), with ρ the rate at which moves shrink.
+    The residual is the distance that is left, relative to the state: a move times ρ/(1 − ρ), with ρ the rate at which moves shrink; of
+    a stack of signals, that of the worst.
     A point that plain updates lead away from is refused, though it be a fixed point.
 
     Args:
@@ -102,8 +103,8 @@ def iterate(
         if not math.isfinite(rest):
             break
         ahead = mixing.ahead(at, plain)
-        size = float(torch.linalg.vector_norm(plain))
-        moves.append(max(float(torch.linalg.vector_norm(ahead - at)), rest) / (size + 1e-30))
+        sizes = _lengths(plain, like) + 1e-30
+        moves.append(max(float((_lengths(move, like) / sizes).max()) for move in (ahead - at, plain - at)))
         before, fallback, combined = rest, plain, mixing.used
         at = ahead
         if moves[-1] <= tiny:  # nothing but rounding moves any more
@@ -183,6 +184,14 @@ def _check_repeatable(rule: Algorithm, state: State) -> None:
                 "minimiser, or a rule such as GradientDescent, Jacobi or PrimalDual"
             )
         inner = getattr(inner, "inner", None)
+
+
+def _lengths(flat: Tensor, like: State) -> Tensor:
+    """The length of a state; of a stack, that of every signal's."""
+    parts, stack = _unflat(flat, like), like[0].shape[:-2]
+    if not stack or any(part.shape[:-2] != stack for part in parts):
+        return torch.linalg.vector_norm(flat).double()
+    return torch.stack([torch.linalg.vector_norm(part, dim=(-2, -1)).double() for part in parts]).square().sum(0).sqrt()
 
 
 def _flat(state: Any) -> Tensor:

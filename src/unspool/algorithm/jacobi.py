@@ -14,7 +14,7 @@ class Jacobi(SteppedAlgorithm):
 
     D is the diagonal of the Hessian, or of the quadratic that touches a robust penalty at H, so nodes of high degree take
     shorter steps, and degrees are those of the edges that are left. The layers of TWIRLS and of p-Laplacian networks are such
-    steps.
+    steps. A penalty that rises faster than the quadratic (Power above p = 2) may be overshot; a smaller η helps.
 
     Args:
         step: η, a number or coefficient; 1 when omitted.

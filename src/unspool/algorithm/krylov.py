@@ -7,8 +7,27 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
+from unspool.objective import Given, Objective, channel
+
 #: A residual of so many roundings of the first one is nothing, and its direction is noise.
 _ROUNDING = 10.0
+
+
+def stands_in(objective: Objective, given: Given) -> bool:
+    """Whether an objective looks at an L that stands in for BᵀB and is not symmetric: it has steps, and no Hessian."""
+    smoother = given.graph.smoother
+    if smoother is None or smoother.symmetric:
+        return False
+    return any(not channel.is_zero(t) for t in objective.stencil(given).of_h[1:])
+
+
+def require_symmetric_graph(name: str, objective: Objective, given: Given) -> None:
+    """Refuse such an L, in the name of a rule that takes conjugate gradient steps."""
+    if stands_in(objective, given):
+        raise IncompatibleError(
+            f"{name} takes conjugate gradient steps, which need an undirected graph; build it without directed=True, or use GradientDescent()"
+        )
 
 
 def inner_product(a: Tensor, b: Tensor, alone: bool) -> Tensor:

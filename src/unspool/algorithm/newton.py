@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_tensor
-from unspool.algorithm.krylov import solve_roughly
+from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_count, require_tensor
+from unspool.algorithm.krylov import require_symmetric_graph, solve_roughly
 from unspool.algorithm.optimality import separable
 from unspool.errors import InputError
 from unspool.objective import Objective, require_symmetric
@@ -43,8 +43,7 @@ class Newton(SteppedAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.iterations < 1:
-            raise InputError("iterations", self.iterations, "a whole number of at least 1")
+        require_count("iterations", self.iterations)
         if not 0 <= self.damping < float("inf"):
             raise InputError("damping", self.damping, "a number of at least 0")
 
@@ -52,6 +51,11 @@ class Newton(SteppedAlgorithm):
         """The Hessian must be symmetric."""
         for term in objective.smooth_terms:
             require_symmetric(term)
+
+    def init(self, h: Any, problem: Problem) -> State:
+        """The iterate."""
+        require_symmetric_graph(self.name, problem.objective, problem.given)
+        return (h,)
 
     def update(self, state: State, problem: Problem) -> State:
         """H + η D."""

@@ -14,7 +14,7 @@ from unspool.algorithm.root import Equation, Linear, pulled_back, pushed_forward
 from unspool.errors import IncompatibleError
 from unspool.objective import CompositeTerm, EdgeSmoothness, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
-from unspool.objective.channel import Map, rank
+from unspool.objective.channel import Map, is_zero, rank
 from unspool.objective.coefficient import Leaf
 from unspool.objective.term import stencil_gradient
 
@@ -64,7 +64,12 @@ def solver_step(problem: Problem) -> Map:
     own = problem.given.step
     if own is not None and any(getattr(t, "per_step", False) for t in problem.objective.terms):
         return own
-    return 1 / problem.lipschitz()
+    lipschitz = problem.lipschitz()
+    if is_zero(lipschitz):
+        raise IncompatibleError(
+            f"the smooth part of {problem.objective} is flat, so there is no step 1/L; add a smooth term, such as a small Ridge"
+        )
+    return 1 / (lipschitz.amax() if isinstance(lipschitz, Tensor) else lipschitz)
 
 
 @dataclass(frozen=True, eq=False)

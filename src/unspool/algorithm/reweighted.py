@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, handled_kinds
-from unspool.errors import InputError
+from unspool.algorithm.algorithm import Algorithm, Problem, State, check_fit, handled_kinds, require_count
+from unspool.errors import IncompatibleError, InputError
 from unspool.objective import EdgePenalty, Objective, Term
 from unspool.objective.channel import Map
 from unspool.objective.edge_penalty import FrozenEdges
@@ -48,8 +48,7 @@ class Reweighted(Algorithm):
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Algorithm):
             raise InputError("inner", self.inner, "an algorithm, such as us.GradientDescent()")
-        if self.steps < 1:
-            raise InputError("steps", self.steps, "a whole number of at least 1")
+        require_count("steps", self.steps)
 
     @property
     def handles(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -67,7 +66,12 @@ class Reweighted(Algorithm):
         return self.inner.random
 
     def check(self, objective: Objective) -> None:
-        """The inner rule must fit the objective with quadratics in the place of penalties."""
+        """Penalties lie below the quadratics that touch them, and the inner rule fits the objective with these in their place."""
+        for term in objective.terms:
+            if isinstance(term, EdgePenalty) and not term.penalty.concave:
+                raise IncompatibleError(
+                    f"{term.formula()} lies above the quadratic that touches it, so reweighted steps need not lower it; use Newton()"
+                )
         check_fit(self.inner, outline(objective))
 
     def step_size(self, problem: Problem) -> Map:

@@ -121,21 +121,21 @@ def accelerate(problem: Problem, start: Tensor, low: float, effort: Effort) -> S
     """Accelerated proximal gradient, restarted whenever the momentum points uphill.
 
     The residual is ‖proximal gradient‖ / (μ ‖H‖). With μ the smallest curvature of the quadratic terms it bounds the relative
-    distance to the minimiser; where they are flatter than a thousandth of the Lipschitz constant, that stands for μ.
+    distance to the minimiser; where they are flatter than a thousandth of the Lipschitz constant, that stands for μ. Of a stack
+    of signals the worst one counts.
     """
     step = solver_step(problem)
     rate = float(step)
     floor = max(low, 1e-3 / rate)
     rounding = torch.finfo(start.dtype).eps / (rate * floor)
     patience = 500 + 4 * (rate * max(low, 1e-6 / rate)) ** -0.5  # some swings of the momentum
-    tiny = 1e-30 + torch.finfo(start.dtype).eps * float(torch.linalg.vector_norm(problem.given.x))
+    tiny = 1e-30 + torch.finfo(start.dtype).eps * _lengths(problem.given.x)
     secants = Secants(problem) if rests_on_claims(problem, low) else None
     h = before = problem.prox(start, step)
     t, best, stalled = 1.0, float("inf"), 0
 
     def left(at: Tensor, moved: Tensor) -> float:
-        distance = float(torch.linalg.vector_norm(moved - at))
-        return distance / (rate * floor * (float(torch.linalg.vector_norm(moved)) + tiny))
+        return float((_lengths(moved - at) / (rate * floor * (_lengths(moved) + tiny))).max())
 
     residual, k = float("inf"), 0
     while k < effort.limit:
@@ -167,6 +167,11 @@ def accelerate(problem: Problem, start: Tensor, low: float, effort: Effort) -> S
     if secants is not None:
         refuse_wavy(problem, (start, h), step)
     return Solution(h, report)
+
+
+def _lengths(h: Tensor) -> Tensor:
+    """The length of every signal."""
+    return torch.linalg.vector_norm(h, dim=(-2, -1)).double()
 
 
 def _refuse_unfinished(problem: Problem, report: SolveReport) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem
 from unspool.algorithm.solvers import Effort, Solution
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.objective import Incidence, LaplacianPower, LinearOperator, NodeFidelity, StencilTerm, Term, channel
 from unspool.ops.convergence import SolveReport
@@ -29,6 +30,8 @@ Array = np.ndarray[Any, Any]
 _NODES, _ENTRIES = 20_000, 4_000_000
 #: Over-relaxation.
 _RELAX = 1.7
+#: What is left of so many roundings of H cannot become less: of constant signals, nothing else is left.
+_ROUNDINGS = 10 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,16 @@ class _Parts:
     def times(self, h: Array) -> Array:
         """Q H."""
         return np.stack([self.quadratic[k] @ c for k, c in zip(self.kind_of_column, h.T, strict=True)], axis=1)
+
+    def unit(self, h: Array) -> float:
+        """The mean diagonal of Q; where nothing is quadratic, forces are of the size of weights, and copies of that of H."""
+        size = float(np.sqrt(np.mean(np.square(h))))
+        return float(self.quadratic[0].diagonal().mean()) if self.bent else 1 / max(size, 1e-30)
+
+    @property
+    def bent(self) -> bool:
+        """Whether there is a quadratic term."""
+        return float(self.quadratic[0].diagonal().mean()) > 0
 
     def balance(self) -> float:
         """One over the mean diagonal of KᵀK."""
@@ -112,13 +125,15 @@ def solve_split(
         return Solution(torch.from_numpy(h).to(start), report), Split(h[:0], h[:0], 1.0)
     h = start.detach().cpu().double().numpy()
     z = parts.k @ h if warm is None else warm.z
-    unit = float(parts.quadratic[0].diagonal().mean())
+    unit = parts.unit(h)
     rho = unit * (parts.balance() if warm is None else warm.rho)
     u = np.zeros_like(z) if warm is None else warm.multiplier * (unit / rho)
     # Where K H or the multipliers vanish, what is left is measured against a share of what they started from.
-    size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + 1e-12 * float(np.linalg.norm(h))
+    noise = _ROUNDINGS * float(np.linalg.norm(h)) / effort.tolerance
+    stretch = 1 / np.sqrt(parts.balance())
+    size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + noise * stretch
     level = np.broadcast_to(h.mean(0), h.shape)
-    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level)))
+    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level))) + noise * unit
     solve, look, left, k = parts.factorised(rho), 10, np.inf, 0
     while left > effort.tolerance and k < effort.limit:
         h, k = solve(parts.right + rho * (parts.k.T @ (z - u))), k + 1
@@ -127,7 +142,9 @@ def solve_split(
         new = parts.prox(mixed + u, 1 / rho)
         u = u + mixed - new
         apart = np.linalg.norm(image - new) / max(np.linalg.norm(image), np.linalg.norm(new), size)
-        moved = rho * np.linalg.norm(parts.k.T @ (new - z)) / max(rho * np.linalg.norm(parts.k.T @ u), force)
+        # Where nothing is quadratic, the multipliers balance each other, and Kᵀu vanishes.
+        pull = np.linalg.norm(parts.k.T @ u) if parts.bent else stretch * np.linalg.norm(u)
+        moved = rho * np.linalg.norm(parts.k.T @ (new - z)) / max(rho * pull, force)
         z, left = new, float(max(apart, moved))
         if k == look and left > effort.tolerance:
             look *= 2
@@ -137,7 +154,13 @@ def solve_split(
                 solve = parts.factorised(rho)
     attainable = 1e3 * float(np.finfo(float).eps)
     report = SolveReport("splitting", k, left, effort.tolerance, attainable, left > effort.tolerance)
-    return Solution(torch.from_numpy(h).to(start), report), Split(z, (rho / unit) * u, rho / unit)
+    return Solution(_allowed(problem, torch.from_numpy(h).to(start)), report), Split(z, (rho / unit) * u, rho / unit)
+
+
+def _allowed(problem: Problem, h: Tensor) -> Tensor:
+    """H, or the nearest point that keeps the constraints, which H itself keeps to the tolerance only."""
+    broken = not bool(torch.isfinite(problem.value(h)).all())
+    return problem.prox(h, float(torch.finfo(h.dtype).tiny)) if broken else h
 
 
 def _parts(problem: Problem, start: Tensor) -> _Parts | None:
@@ -194,7 +217,13 @@ def _quadratic(terms: tuple[Term, ...], given: Any, channels: int) -> tuple[list
 
 def _factor(matrix: Any) -> Callable[[Array], Array]:
     options = {"SymmetricMode": True}
-    made = scipy.sparse.linalg.splu(matrix.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    try:
+        made = scipy.sparse.linalg.splu(matrix.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError:  # exactly singular
+        raise IncompatibleError(
+            "there is a direction in which no term holds the signal, so the minimiser is not unique; give every component of the graph a "
+            "fidelity, or add a small Ridge"
+        ) from None
     return made.solve
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from unspool.errors import InputError
+from unspool.errors import DataError, InputError
 from unspool.graph import Graph
 from unspool.objective import EdgeSparse, Fidelity, Given, NodeFidelity, Objective, RowSparseFidelity, Smoothness, Term
 from unspool.objective.channel import Map
@@ -21,6 +21,8 @@ from unspool.ops.prox import row_shrink
 
 #: Candidates of a rule that tries them: so many, over so many powers of ten.
 _MANY, _DECADES = 17, 4.0
+#: What is left of a signal below this share of its size is rounding: it is constant, and any weight will do.
+_CONSTANT = 1e-9
 #: The candidates of larger graphs are placed by the size of the signal alone.
 LARGEST_FACTORISED = 20_000
 
@@ -56,9 +58,15 @@ class DenoisingProblem(ABC):
 
     def candidates(self, x: Tensor, graph: Graph) -> Tensor:
         """Weights to try on a complete signal, the smoothest result last."""
-        unit = self.unit(x, graph)
-        ratio = unit * torch.logspace(-_DECADES, 0, _MANY, dtype=torch.float64)
-        return 1 / (1 + ratio)
+        ratio = self.unit(x, graph) * torch.logspace(-_DECADES, 0, _MANY, dtype=torch.float64)
+        weight = 1 / (1 + ratio)
+        weight = weight[(weight > 0) & (weight < 1)]  # of tiny signals some round to 1
+        if weight.numel() == 0:
+            raise DataError(
+                "", f"the values of the signal are of the size {_size(x):.1g}, so no weight in (0, 1) balances {self.penalty(1.0).formula()}",
+                "multiply them by a number that brings them near 1",
+            )  # fmt: skip
+        return weight
 
 
 class _Squares(DenoisingProblem):
@@ -94,7 +102,7 @@ class TotalVariation(_Squares):
 
     def unit(self, x: Tensor, graph: Graph) -> float:
         """About where only constants are left: the multipliers of ‖H − X‖² at a constant H, on a typical edge."""
-        return _typical(self.penalty(1.0), x - x.mean(0), graph)
+        return _typical(self.penalty(1.0), x, graph)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class Trend(_Squares):
 
     def unit(self, x: Tensor, graph: Graph) -> float:
         """A thirtieth of that: long before only constants are left, nothing changes but the longest waves."""
-        return _typical(self.penalty(1.0), x - x.mean(0), graph) / 30
+        return _typical(self.penalty(1.0), x, graph) / 30
 
 
 @dataclass(frozen=True)
@@ -130,8 +138,8 @@ class Robust(DenoisingProblem):
     def unit(self, x: Tensor, graph: Graph) -> float:
         """A thousand times what begins to move a typical node: 2 (1 − α)‖(LX)ᵢ‖ = α."""
         rough = torch.linalg.vector_norm(graph.laplacian_times(x), dim=-1)
-        typical = float(rough[rough > 0].median()) if bool((rough > 0).any()) else 1.0
-        return 1e3 / (2 * typical)
+        told = rough[rough > _CONSTANT * _size(x)]
+        return 1e3 / (2 * (float(told.median()) if told.numel() else _size(x)))
 
     def error(self, offset: Tensor) -> Tensor:
         """Lengths of rows: a held-out outlier counts by its distance, not by its square."""
@@ -184,13 +192,21 @@ def read_problem(given: Any) -> DenoisingProblem:
     return PROBLEMS[given]
 
 
+def _size(x: Tensor) -> float:
+    """The root mean square of a signal; 1 where it is zero."""
+    return float(x.square().mean().sqrt()) or 1.0
+
+
 def _typical(term: Any, x: Tensor, graph: Graph) -> float:
-    """A large length of a row of M with KᵀM = 2X, up to constants: beyond it little but constants is left."""
+    """A large length of a row of M with KᵀM = 2(X − mean), up to constants: beyond it little but constants is left."""
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
+    size, x = _size(x), x - x.mean(0)
+    if bool((x.abs() <= _CONSTANT * size).all()):
+        return size
     if graph.nodes > LARGEST_FACTORISED:
-        return 100 * float(x.square().mean().sqrt()) / graph.scale**term.operator.power + 1e-12
+        return 100 * float(x.square().mean().sqrt()) / graph.scale**term.operator.power
     lap: Any = graph.laplacian().to_scipy()
     k: Any = graph.incidence().to_scipy()
     for _ in range(term.operator.power):
@@ -199,7 +215,7 @@ def _typical(term: Any, x: Tensor, graph: Graph) -> float:
     ridge = 1e-9 * float(square.diagonal().mean())
     found = splu((square + ridge * eye_array(graph.nodes)).tocsc(), "MMD_AT_PLUS_A").solve(2 * x.numpy())
     length = torch.linalg.vector_norm(torch.from_numpy(k @ found), dim=-1)
-    return max(float(length.max()), 1e-12)
+    return max(float(length.max()), _CONSTANT * size)
 
 
 __all__ = [

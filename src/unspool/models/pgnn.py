@@ -17,8 +17,8 @@ class PGNN(Model):
     One layer is a Jacobi step. With :math:`M_{ij} = w_{ij}(\lVert (BH)_{ij}\rVert^2 + \varepsilon^2)^{(p-2)/2}` and
     :math:`\alpha_i = (\sum_j M_{ij}/d_i + 2\mu/p)^{-1}`,
     :math:`h_i \leftarrow \alpha_i\sum_j M_{ij} h_j/\sqrt{d_i d_j} + \tfrac{2\mu}{p}\alpha_i x_i`. For p < 2 edges whose ends differ count
-    less than they do for p = 2, for p > 2 more. ε keeps M finite where two neighbours agree. Needs an undirected graph.
-
+    less than they do for p = 2, for p > 2 more, where steps may overshoot: the quadratic that touches ‖·‖ᵖ then lies below it. ε keeps M finite
+    where two neighbours agree. Needs an undirected graph.
 
     Example:
         >>> import torch, unspool as us

@@ -91,6 +91,25 @@ def spectral_norm(t: Map) -> Map:
     return torch.linalg.matrix_norm(t, ord=2)
 
 
+def largest_size(values: Tensor, own: int = 1) -> Map:
+    """The largest absolute value of weights; 0 where there are none, as on a graph without edges.
+
+    Where they have the leading dimensions of a stack, each of its signals has a number of its own, of shape (..., 1, 1).
+
+    Args:
+        values: the weights.
+        own: how many dimensions those of one signal have.
+
+    Example:
+        >>> import torch
+        >>> largest_size(torch.tensor([1.0, -3.0])), largest_size(torch.empty(0)), largest_size(torch.eye(2)).shape
+        (tensor(3.), tensor(0.), torch.Size([2, 1, 1]))
+    """
+    if values.numel() == 0:
+        return values.new_zeros(())
+    return values.abs().amax() if values.ndim <= own else values.abs().flatten(-own).amax(-1)[..., None, None]
+
+
 def larger(a: Map, b: Map) -> Map:
     """The larger of two numbers, tensors or not."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):

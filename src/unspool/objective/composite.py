@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError, InputError
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import Fixed, as_coefficient
+from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
 from unspool.objective.formula import leading
 from unspool.objective.kind import Kind
 from unspool.objective.operator import GroupDifference, Incidence, LaplacianPower, LinearOperator, bent
@@ -60,6 +60,16 @@ class CompositeTerm(Term):
         return moved, self.operator.adjoint(moved, given.graph)
 
 
+def _radius(term: Any) -> Coefficient:
+    """The weight λ of a norm: dual variables are cut to a ball of this radius, so it is a number of at least 0."""
+    weight = as_coefficient(term.weight)
+    if not weight.number:
+        raise TypeError(f"the weight of {term.name} is not a single number")
+    if not weight.leaves and float(weight.evaluate({})) < 0:
+        raise InputError("weight", float(weight.evaluate({})), "a number or coefficient of at least 0", owner=term.name)
+    return weight
+
+
 @dataclass(frozen=True, eq=False)
 class _FewRows(CompositeTerm):
     """λ‖K H‖₂,₁ or λ‖K H‖₁, whatever K is."""
@@ -68,9 +78,7 @@ class _FewRows(CompositeTerm):
     rows: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", as_coefficient(self.weight))
-        if not self.weight.number:
-            raise TypeError(f"the weight of {self.name} is not a single number")
+        object.__setattr__(self, "weight", _radius(self))
 
     def outer_value(self, z: Tensor, given: Given) -> Tensor:
         """λ ‖Z‖₂,₁ or λ ‖Z‖₁."""
@@ -189,10 +197,8 @@ class GroupGap(CompositeTerm):
     weight: Any = _ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", as_coefficient(self.weight))
+        object.__setattr__(self, "weight", _radius(self))
         object.__setattr__(self, "operator", GroupDifference(self.groups))
-        if not self.weight.number:
-            raise TypeError("the weight of GroupGap is not a single number")
 
     def outer_value(self, z: Tensor, given: Given) -> Tensor:
         """λ ‖Z‖₁."""

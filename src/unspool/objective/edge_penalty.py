@@ -42,6 +42,11 @@ class Penalty(ABC):
         """Whether ρ(‖·‖²) is convex."""
         return False
 
+    @property
+    def concave(self) -> bool:
+        """Whether ρ itself is concave, so that the quadratic which touches it lies above."""
+        return True
+
     @abstractmethod
     def formula(self, inner: str) -> str:
         """How ρ(‖inner‖²) is printed."""
@@ -60,6 +65,9 @@ class Penalty(ABC):
 @dataclass(frozen=True)
 class Power(Penalty):
     """‖·‖ᵖ, smoothed near 0 for p < 2: (s + ε²)^(p/2) − εᵖ.
+
+    For p > 2 it rises faster than any quadratic: there is no step 1/L, and Jacobi steps may swing around the minimiser, which
+    :class:`~unspool.algorithm.Newton` reaches.
 
     Args:
         p: at least 1.
@@ -103,6 +111,11 @@ class Power(Penalty):
     def convex(self) -> bool:
         """Norms to a power of at least 1 are."""
         return True
+
+    @property
+    def concave(self) -> bool:
+        """Up to p = 2."""
+        return self.p <= 2
 
     def formula(self, inner: str) -> str:
         """‖inner‖ᵖ."""
@@ -236,14 +249,14 @@ class EdgePenalty(SmoothTerm):
             raise InputError(
                 "penalty",
                 self.penalty,
-                "a penalty with a bounded slope for steps of 1/L; give the algorithm a step, or use Jacobi()",
+                "a penalty with a bounded slope for steps of 1/L; unroll Newton(), or a rule with a step of its own",
             )
         return 4 * given.graph.scale * steepest * channel.spectral_norm(given[self.weight])
 
     def diagonal(self, h: Tensor, given: Given) -> Map:
-        """That of 2β Bᵀ diag(Γ) B: the quadratic that touches the term at h."""
+        """That of 2|β| Bᵀ diag(Γ) B: the quadratic that touches the term at h; a negative β counts by its size, as in EdgeSmoothness."""
         squared = given.graph.squared_incidence
-        return (squared.T @ self.edge_weights(h, given)[..., None]) * (2 * given[self.weight])
+        return (squared.T @ self.edge_weights(h, given)[..., None]) * (2 * channel.spectral_norm(given[self.weight]))
 
     def majoriser(self, h: Tensor, given: Given) -> FrozenEdges:
         """That quadratic as a term."""
@@ -284,7 +297,7 @@ class FrozenEdges(EdgeSmoothness):
         """2 |β| max Γ · λmax(L), by the bound on Γ."""
         if isinstance(self.steepest, float) and self.steepest == float("inf"):
             raise IncompatibleError(
-                "a penalty without a bound on its slope has no step 1/L; give the rule a step, or use Jacobi()"
+                "a penalty without a bound on its slope has no step 1/L; give the rule a step, or use Newton()"
             )
         return 4 * given.graph.scale * self.steepest * channel.spectral_norm(given[self.weight])
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from unspool.errors import InputError
+from unspool.graph.subgraph import read_nodes
 from unspool.objective import channel
-from unspool.objective.channel import Map
+from unspool.objective.channel import Map, largest_size
 from unspool.objective.coefficient import Fixed, as_coefficient
 from unspool.objective.quadratic import squared_norm
 from unspool.objective.term import Given, SmoothTerm
@@ -26,7 +27,7 @@ class NodeFidelity(SmoothTerm):
 
     Args:
         nodes: c, of shape (nodes,), (nodes, 1) or (nodes, features): given, ``Learnable(tensor)`` or ``Computed(module)``;
-            True and False count as 1 and 0.
+            True and False count as 1 and 0. For a stack of signals the last two may have its leading dimensions before them.
         weight: α, a number or coefficient.
         target: Y in the place of X, of the shape of X: labels, say.
 
@@ -57,16 +58,23 @@ class NodeFidelity(SmoothTerm):
                 "the weight of NodeFidelity is not a single number; weights of nodes are its first argument"
             )
         if self.target is not None:
-            object.__setattr__(self, "target", torch.as_tensor(self.target).detach().clone())
+            target = torch.as_tensor(self.target).detach().clone()
+            if not bool(torch.isfinite(target).all()):
+                raise InputError("target", "NaN or inf", "finite numbers; where one is missing, any with a weight of 0")
+            object.__setattr__(self, "target", target)
 
     def entry_weights(self, given: Given) -> Tensor:
         """α c, of shape (nodes, 1) or (nodes, features)."""
-        c, (nodes, features) = given[self.nodes], given.x.shape[-2:]
-        shapes = ((nodes,), (nodes, 1), (nodes, features))
-        if not isinstance(c, Tensor) or not any(tuple(c.shape[-len(s) :]) == s for s in shapes):
-            shape = tuple(c.shape) if isinstance(c, Tensor) else "a number"
-            raise InputError("nodes", shape, f"weights of shape {' or '.join(map(str, shapes))} for this input")
-        return (c[:, None] if c.ndim == 1 else c) * given[self.weight]
+        c, (*stack, nodes, features) = given[self.nodes], given.x.shape
+        shape = tuple(c.shape) if isinstance(c, Tensor) else "a number"
+        if isinstance(c, Tensor) and shape == (nodes,):
+            return c[:, None] * given[self.weight]
+        if not isinstance(c, Tensor) or c.shape[-2:] not in ((nodes, 1), (nodes, features)):
+            shapes = f"({nodes},) or ({nodes}, 1) or ({nodes}, {features})"
+            raise InputError("nodes", shape, f"weights of shape {shapes} for this input")
+        if shape[:-2] not in ((), tuple(stack)):
+            raise InputError("nodes", shape, f"no leading dimensions but those of the input, {tuple(given.x.shape)}")
+        return c * given[self.weight]
 
     def _offset(self, h: Tensor, given: Given) -> Tensor:
         if self.target is None:
@@ -85,7 +93,7 @@ class NodeFidelity(SmoothTerm):
 
     def lipschitz(self, given: Given) -> Map:
         """2 max |α c|."""
-        return 2 * self.entry_weights(given).abs().amax()
+        return 2 * largest_size(self.entry_weights(given), own=2)
 
     def diagonal(self, h: Tensor, given: Given) -> Map:
         """2α c: the Hessian is this diagonal."""
@@ -105,7 +113,7 @@ def labels(labels: Any, nodes: Any, classes: int, weight: Any = 1.0) -> NodeFide
 
     Args:
         labels: a class for every node; what stands at other nodes than ``nodes`` is not looked at.
-        nodes: numbers of the nodes whose labels may be used (training nodes).
+        nodes: numbers of the nodes whose labels may be used (training nodes), each once, or a mask over all nodes.
         classes: how many classes there are: the width of H.
         weight: μ.
 
@@ -117,10 +125,12 @@ def labels(labels: Any, nodes: Any, classes: int, weight: Any = 1.0) -> NodeFide
         >>> h.argmax(-1)[[0, 2]]
         tensor([1, 0])
     """
-    labels, nodes = torch.as_tensor(labels), torch.as_tensor(nodes)
-    if nodes.dtype == torch.bool:
-        nodes = torch.nonzero(nodes).flatten()
-    known = labels[nodes]
+    labels = torch.as_tensor(labels)
+    if labels.ndim != 1 or labels.is_floating_point() or labels.dtype == torch.bool:
+        kind = str(labels.dtype).removeprefix("torch.")
+        raise InputError("labels", f"{kind} of shape {tuple(labels.shape)}", "the number of a class for every node")
+    nodes = read_nodes(nodes, labels.numel())
+    known = labels.cpu().long()[nodes]
     if bool(((known < 0) | (known >= classes)).any()):
         raise InputError(
             "labels", [int(known.min()), int(known.max())], f"classes from 0 to {classes - 1} at the known nodes"

@@ -117,11 +117,17 @@ class Objective:
         Quadratic terms are judged together, on this graph; the others each alone, by what they say of themselves, so that
         False can also mean "not shown" for an objective whose terms make up for each other.
         """
-        given = Given(_probe(graph), graph, values)
+        given = Given(self._probe(graph, values), graph, values)
         rest = [t for t in self.terms if not getattr(t, "affine_gradient", False)]
         if not all(t.is_convex(given) for t in rest):
             return False
         return len(rest) == len(self.terms) or self.smallest_curvature(given)[0] >= -1e-9
+
+    def _probe(self, graph: Graph, values: Values) -> Tensor:
+        """A signal to look at terms with: as wide as weights of entries are, where there are some."""
+        held = [c.evaluate(values) for term in self.smooth_terms for c in term.coefficients]
+        widths = [c.shape[-1] for c in held if isinstance(c, Tensor) and c.ndim == 2]
+        return torch.zeros(graph.nodes, max(widths, default=1), dtype=graph.dtype, device=graph.device)
 
     # -- at a point ------------------------------------------------------------------------------------------------
 
@@ -283,14 +289,13 @@ def _hessian_times(term: SmoothTerm, h: Tensor, v: Tensor, given: Given) -> Tens
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
         return torch.func.vjp(lambda at: term.gradient(at, given), h)[1](v)[0]
     # Trap: torch.func does not go with the hooks of checkpoints, and torch.autograd.grad not with torch.func.
-    again = torch.is_grad_enabled()
+    values = {} if given.values is None else given.values
+    told = (h, v, given.x, *(values[leaf] for leaf in term.leaves if leaf in values))
+    # Where nothing asks for gradients, the point that is differentiated at must not.
+    again = torch.is_grad_enabled() and any(t.requires_grad for t in told)
     with torch.enable_grad():
         at = h.view_as(h) if h.requires_grad else h.detach().requires_grad_()
         slope = term.gradient(at, given)
         if not slope.requires_grad:
             return torch.zeros_like(v)
         return torch.autograd.grad(slope, at, v, create_graph=again, allow_unused=True, materialize_grads=True)[0]
-
-
-def _probe(graph: Graph) -> Tensor:
-    return torch.zeros(graph.nodes, 1, dtype=graph.dtype, device=graph.device)

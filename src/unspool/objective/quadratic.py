@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.objective import channel
-from unspool.objective.channel import Map
+from unspool.objective.channel import Map, largest_size
 from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
 from unspool.objective.formula import leading
 from unspool.objective.term import Given, SmoothTerm, Stencil, StencilTerm
@@ -181,7 +181,8 @@ class EdgeSmoothness(SmoothTerm):
     def _edge_weights(self, given: Given) -> Tensor:
         w = given[self.edges]
         count = given.graph.incidence().shape[0]
-        if not isinstance(w, Tensor) or w.shape[-1:] != (count,):
+        fits = isinstance(w, Tensor) and w.shape in ((count,), (*given.x.shape[:-2], count))
+        if not isinstance(w, Tensor) or not fits:
             shape = tuple(w.shape) if isinstance(w, Tensor) else "a number"
             raise ValueError(
                 f"EdgeSmoothness has weights of shape {shape}, but the graph has {count} edges: expected ({count},)"
@@ -201,7 +202,7 @@ class EdgeSmoothness(SmoothTerm):
     def lipschitz(self, given: Given) -> Map:
         """2 |β| max|w| λmax(L)."""
         return (
-            4 * given.graph.scale * channel.spectral_norm(given[self.weight]) * self._edge_weights(given).abs().amax()
+            4 * given.graph.scale * channel.spectral_norm(given[self.weight]) * largest_size(self._edge_weights(given))
         )
 
     def diagonal(self, h: Tensor, given: Given) -> Map:

@@ -11,9 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError, InputError
+from unspool.settings.kinds import Real, Whole
 from unspool.train.config import TrainConfig
 from unspool.train.task import Task
+from unspool.train.upper.term import accepted
 
+#: What fits the numbers of a :class:`Hyper`.
+_NUMBERS = {"lr": Real(0, None, True), "steps": Whole(1), "damping": Real(0)}
 #: A scalar of parameters by name.
 Scalar = Callable[[Mapping[str, Tensor]], Tensor]
 
@@ -62,8 +66,8 @@ class Hyper:
     def __post_init__(self) -> None:
         if not isinstance(self.order, Order):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError("order", self.order, "Order.ONE_STEP or Order.IMPLICIT")
-        if not self.lr > 0 or self.steps < 1 or not self.damping >= 0:
-            raise InputError("hyper", self, "a rate above 0, one step or more, and a damping of at least 0")
+        for name, kind in _NUMBERS.items():
+            object.__setattr__(self, name, accepted(self, name, kind))
 
     def names(self, model: nn.Module) -> list[str]:
         """The parameters that learn on validation nodes, or one sentence."""

@@ -51,7 +51,7 @@ class Checkpointed:
     every: int = 5
 
     def __post_init__(self) -> None:
-        if self.every < 1:
+        if not isinstance(self.every, int) or self.every < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"Checkpointed(every={self.every}): at least one step lies between kept iterates")
 
 

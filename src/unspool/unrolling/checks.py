@@ -24,6 +24,8 @@ def seen_by(leaf: Leaf, x: Tensor, features: Any) -> Any:
         raise IncompatibleError(
             f"{leaf} is computed from features that the network was not given; call net(x, graph, features=...)"
         )
+    if len(features.shape) < 2 or features.shape[-2] != x.shape[-2]:
+        raise InputError("features", tuple(features.shape), f"a row for each of the {x.shape[-2]} nodes")
     return features
 
 

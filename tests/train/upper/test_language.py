@@ -136,3 +136,42 @@ def test_a_folder_is_a_teacher(tmp_path: Path) -> None:
     assert run.history[0].train_loss > 0
     with pytest.raises(InputError, match="probabilities of 60 nodes"):
         Distil(torch.ones(5, 3)).prepare(task)
+    with pytest.raises(InputError, match="those of node 7 are zeros"):
+        Distil((torch.arange(60) != 7).float()[:, None].expand(60, 3)).prepare(task)
+
+    (tmp_path / "out" / "seed0").parent.mkdir()
+    (tmp_path / "teacher").rename(tmp_path / "out" / "seed0")  # the only seed of a run stands for it
+    assert (
+        Upper.parse(f'distil(teacher="{tmp_path / "out"}")').objects
+        == Upper.parse(f'distil(teacher="{tmp_path / "out" / "seed0"}")').objects
+    )
+    with pytest.raises(FileNotFoundError, match="there is no model"):
+        train.train_trial(Trial(us.models.SGC, {}, TrainConfig(epochs=1, upper='ce + distil(teacher="nope")')), loader)
+    with pytest.raises(InputError, match=r"model\.json is missing there"):
+        hash(Upper.parse(f'distil(teacher="{tmp_path}")').objects)
+
+
+@pytest.mark.parametrize("shape", [(60, 1), (60, 2), (60, 3, 1)])
+def test_a_teacher_knows_the_classes_that_are_learnt(shape: tuple[int, ...]) -> None:
+    """A column would be stretched over all classes."""
+    data = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
+    upper = CrossEntropy() + Distil(torch.ones(shape))
+    with pytest.raises(InputError, match=r"probabilities of shape \(60, 3\)"):
+        train.train_trial(Trial(us.models.SGC, {}, TrainConfig(epochs=1, upper=upper)), data)
+
+
+def test_trials_of_two_teachers_do_not_share_a_stack(tmp_path: Path) -> None:
+    texts: list[str] = []
+    for seed in range(2):
+        with train.seeded(seed):
+            us.models.save_pretrained(us.models.SGC(4, 2), tmp_path / str(seed))
+        texts.append(f'ce + distil(teacher="{tmp_path / str(seed)}")')
+    one, other = (Upper.parse(text).shape for text in texts)
+    assert one != other
+    assert one == Upper.parse(texts[0]).shape
+
+
+def test_a_sum_that_weighs_nothing_is_refused() -> None:
+    data = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
+    with pytest.raises(IncompatibleError, match="every term of 0\\*ce has the weight 0"):
+        train.train_trial(Trial(us.models.SGC, {}, TrainConfig(epochs=1, upper="0*ce")), data)

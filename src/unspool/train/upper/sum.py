@@ -99,14 +99,22 @@ class Upper(Summand):
 
     def prepare(self, task: Any) -> Upper:
         """The same with all that its terms need of a task; refused in one sentence where one has no meaning on it."""
+        self._check_weights()
         for one in self.perturbations:
             one.check(task)
         return replace(self, parts=tuple(replace(one, term=one.term.prepare(task)) for one in self.parts))
 
     def check(self, task: Any) -> None:
         """Raise one sentence where a term has no meaning on a task."""
+        self._check_weights()
         for one in (*(part.term for part in self.parts), *self.perturbations):
             one.check(task)
+
+    def _check_weights(self) -> None:
+        if all(part.weight.value == 0 for part in self.parts):
+            raise IncompatibleError(
+                f"every term of {self.text()} has the weight 0, so there is nothing to learn; give one of them another weight"
+            )
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -140,7 +148,8 @@ class Upper(Summand):
             >>> one.shape == other.shape, one.shape == Upper.parse("ce + consistency(views=2)").shape
             (True, False)
         """
-        terms = tuple((type(p.term), p.term.least_views, *map(id, p.term.objects)) for p in self.parts)
+        # Trap: a text made for the asking has the place in memory of the one before it, so it counts by what it says.
+        terms = tuple((type(p.term), p.term.least_views, *map(_identity, p.term.objects)) for p in self.parts)
         return terms, tuple(type(one) for one in self.perturbations)
 
     @property
@@ -205,6 +214,10 @@ class Upper(Summand):
 
     def __repr__(self) -> str:
         return f"Upper({self.text()})"
+
+
+def _identity(given: Any) -> Any:
+    return given if isinstance(given, str) else id(given)
 
 
 def as_upper(given: Any) -> Upper:

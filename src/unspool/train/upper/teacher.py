@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.errors import InputError
-from unspool.models.pretrained import CARD, load_pretrained
+from unspool.models.pretrained import CARD, find_folder, load_pretrained
 from unspool.settings.kinds import Kind, Real
 from unspool.train.upper.seen import At, Seen, log_probabilities, sharpen
 from unspool.train.upper.term import Term, shown
@@ -48,6 +48,9 @@ class Distil(Term):
 
     def value(self, seen: Seen, at: At) -> Tensor:
         """The mean cross-entropy against the teacher."""
+        if self.teacher.shape != seen.log_p.shape[1:]:
+            expected = f"probabilities of shape {tuple(seen.log_p.shape[1:])}, which is that of what is learnt"
+            raise InputError("teacher", tuple(self.teacher.shape), expected)
         wanted = sharpen(self.teacher.to(seen.log_p.dtype), at["temperature"])
         return -(wanted * seen.log_p).sum(-1).mean()
 
@@ -56,9 +59,15 @@ class Distil(Term):
         self.check(task)
         told = self.teacher if isinstance(self.teacher, Tensor) else self._told(task)
         nodes = int(task.x.shape[-2])
-        if told.ndim < 2 or told.shape[0] != nodes or not bool((torch.isfinite(told) & (told >= 0)).all()):
+        fine = torch.isfinite(told) & (told >= 0)
+        if told.ndim < 2 or told.shape[0] != nodes or not bool(fine.all()):
             raise InputError(
                 "teacher", tuple(told.shape), f"probabilities of {nodes} nodes, finite numbers of at least 0"
+            )
+        silent = torch.nonzero((told.sum(-1) == 0).reshape(nodes, -1).any(-1)).flatten()
+        if silent.numel():
+            raise InputError(
+                "teacher", tuple(told.shape), f"probabilities, and those of node {int(silent[0])} are zeros"
             )
         return replace(self, teacher=told.to(task.target.device))
 
@@ -78,7 +87,12 @@ class Distil(Term):
     def objects(self) -> tuple[Any, ...]:
         """The teacher; of a folder, what its card says, which has checksums of everything."""
         if isinstance(self.teacher, str | Path):
-            return (hashlib.sha256((Path(self.teacher) / CARD).read_bytes()).hexdigest(),)
+            card = find_folder(self.teacher) / CARD
+            if not card.is_file():
+                raise InputError(
+                    "teacher", str(self.teacher), f"the folder of a trained model, and {CARD} is missing there"
+                )
+            return (hashlib.sha256(card.read_bytes()).hexdigest(),)
         return (self.teacher,)
 
     def text(self) -> str:
