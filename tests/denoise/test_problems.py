@@ -228,3 +228,25 @@ def test_what_is_refused():
             HeldOut(**bad)
     with pytest.raises(ValueError, match="expected weights between 0 and 1"):
         GraphDenoiser(HeldOut([0.0, 0.5])).fit(noisy, graph=graph)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("value", [0.0, 3.0])
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_constant_signal_stays_what_it_is(problem, value, gap):
+    """Every weight gives the same, so there is nothing to choose by: one is taken, and no matrix is singular."""
+    graph = us.graph.path(7, normalise=us.Normalisation.NONE, loops=0)
+    x = np.full(7, value)
+    if gap:
+        x[2] = np.nan
+    denoiser = GraphDenoiser(problem=problem).fit(x, graph=graph)
+    assert np.allclose(denoiser.denoised_, value, rtol=0, atol=1e-9)
+    assert 0 < denoiser.weight_ < 1
+    assert denoiser.report_.converged
+
+
+@pytest.mark.parametrize("problem", ["tv", "trend"])
+def test_values_too_small_for_a_weight_are_refused(problem):
+    graph, _, noisy = scene()
+    with pytest.raises(ValueError, match="leave no weight between 0 and 1 to choose; scale them"):
+        GraphDenoiser(problem=problem).fit(1e-12 * noisy, graph=graph)

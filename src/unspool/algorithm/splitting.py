@@ -29,6 +29,8 @@ Array = np.ndarray[Any, Any]
 _NODES, _ENTRIES = 20_000, 4_000_000
 #: Over-relaxation.
 _RELAX = 1.7
+#: A few roundings in float64.
+_ROUNDINGS = 50 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +117,16 @@ def solve_split(
     unit = float(parts.quadratic[0].diagonal().mean())
     rho = unit * (parts.balance() if warm is None else warm.rho)
     u = np.zeros_like(z) if warm is None else warm.multiplier * (unit / rho)
-    # Where K H or the multipliers vanish, what is left is measured against a share of what they started from.
-    size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + 1e-12 * float(np.linalg.norm(h))
+    # Where K H or the multipliers vanish, what is left is measured against a share of what they started from. Where they vanish from
+    # the start (a constant signal), roundings of H are all that is ever left, and count as reached.
+    rounded = _ROUNDINGS * float(np.linalg.norm(h)) / effort.tolerance
+    size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + rounded * parts.balance() ** -0.5
     level = np.broadcast_to(h.mean(0), h.shape)
-    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level)))
+    force = (
+        1e-30
+        + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level)))
+        + rounded * (unit + rho / parts.balance())
+    )
     solve, look, left, k = parts.factorised(rho), 10, np.inf, 0
     while left > effort.tolerance and k < effort.limit:
         h, k = solve(parts.right + rho * (parts.k.T @ (z - u))), k + 1

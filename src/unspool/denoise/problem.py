@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from unspool.errors import InputError
+from unspool.errors import DataError, InputError
 from unspool.graph import Graph
 from unspool.objective import EdgeSparse, Fidelity, Given, NodeFidelity, Objective, RowSparseFidelity, Smoothness, Term
 from unspool.objective.channel import Map
@@ -23,6 +23,10 @@ from unspool.ops.prox import row_shrink
 _MANY, _DECADES = 17, 4.0
 #: The candidates of larger graphs are placed by the size of the signal alone.
 LARGEST_FACTORISED = 20_000
+#: Weights nearer to 1 (or to 0) than this leave too few digits to the other term.
+_NEARLY_ONE = 1 - 1e-13
+#: Differences across edges of this share of the values are rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,15 @@ class DenoisingProblem(ABC):
 
     def candidates(self, x: Tensor, graph: Graph) -> Tensor:
         """Weights to try on a complete signal, the smoothest result last."""
-        unit = self.unit(x, graph)
+        unit = 1.0 if _constant(x, graph) else self.unit(x, graph)
         ratio = unit * torch.logspace(-_DECADES, 0, _MANY, dtype=torch.float64)
-        return 1 / (1 + ratio)
+        weights = 1 / (1 + ratio)
+        if not bool(((weights < _NEARLY_ONE) & (weights > 1 - _NEARLY_ONE)).all()):
+            size = float(x.abs().max())
+            raise DataError(
+                "", f"the values of the signal, of up to {size:.1e}, leave no weight between 0 and 1 to choose", "scale them to about 1"
+            )  # fmt: skip
+        return weights
 
 
 class _Squares(DenoisingProblem):
@@ -182,6 +192,11 @@ def read_problem(given: Any) -> DenoisingProblem:
     if not isinstance(given, str) or given not in PROBLEMS:
         raise InputError("problem", given, f"one of {', '.join(PROBLEMS)}")
     return PROBLEMS[given]
+
+
+def _constant(x: Tensor, graph: Graph) -> bool:
+    """Whether neighbours have the same values, up to rounding: then every weight gives the same result."""
+    return bool(graph.laplacian_times(x).abs().max() <= _ROUNDING * graph.scale * x.abs().max())
 
 
 def _typical(term: Any, x: Tensor, graph: Graph) -> float:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.errors import InputError
+from unspool.graph.subgraph import read_nodes
 from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import Fixed, as_coefficient
@@ -25,8 +26,8 @@ class NodeFidelity(SmoothTerm):
     A zero weight is a missing value, which the other terms fill in from its neighbours.
 
     Args:
-        nodes: c, of shape (nodes,), (nodes, 1) or (nodes, features): given, ``Learnable(tensor)`` or ``Computed(module)``;
-            True and False count as 1 and 0.
+        nodes: c, of shape (nodes,), (nodes, 1) or (nodes, features): a tensor, array or list, ``Learnable(tensor)`` or
+            ``Computed(module)``; True and False count as 1 and 0.
         weight: α, a number or coefficient.
         target: Y in the place of X, of the shape of X: labels, say.
 
@@ -47,10 +48,7 @@ class NodeFidelity(SmoothTerm):
     affine_gradient = True
 
     def __post_init__(self) -> None:
-        nodes = self.nodes
-        if isinstance(nodes, Tensor) and nodes.dtype == torch.bool:
-            nodes = nodes.float()
-        object.__setattr__(self, "nodes", as_coefficient(nodes))
+        object.__setattr__(self, "nodes", as_coefficient(self.nodes))
         object.__setattr__(self, "weight", as_coefficient(self.weight))
         if not self.weight.number:
             raise TypeError(
@@ -105,7 +103,7 @@ def labels(labels: Any, nodes: Any, classes: int, weight: Any = 1.0) -> NodeFide
 
     Args:
         labels: a class for every node; what stands at other nodes than ``nodes`` is not looked at.
-        nodes: numbers of the nodes whose labels may be used (training nodes).
+        nodes: numbers of the nodes whose labels may be used (training nodes), each once, or a mask over all nodes.
         classes: how many classes there are: the width of H.
         weight: μ.
 
@@ -117,9 +115,8 @@ def labels(labels: Any, nodes: Any, classes: int, weight: Any = 1.0) -> NodeFide
         >>> h.argmax(-1)[[0, 2]]
         tensor([1, 0])
     """
-    labels, nodes = torch.as_tensor(labels), torch.as_tensor(nodes)
-    if nodes.dtype == torch.bool:
-        nodes = torch.nonzero(nodes).flatten()
+    labels = torch.as_tensor(labels)
+    nodes = read_nodes(nodes, labels.numel())
     known = labels[nodes]
     if bool(((known < 0) | (known >= classes)).any()):
         raise InputError(
