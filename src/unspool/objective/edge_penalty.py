@@ -61,6 +61,9 @@ class Penalty(ABC):
 class Power(Penalty):
     """‖·‖ᵖ, smoothed near 0 for p < 2: (s + ε²)^(p/2) − εᵖ.
 
+    For p > 2 the quadratic that touches it lies below it, not above: ``Reweighted`` and ``Jacobi()`` then overshoot and may swing for ever.
+    ``Newton()`` does not, nor do shorter steps, ``Jacobi(step=1 / (p - 1))``.
+
     Args:
         p: at least 1.
         smoothing: ε, above 0 for p < 2.
@@ -233,10 +236,9 @@ class EdgePenalty(SmoothTerm):
         """2 |β| max ρ′ · λmax(L); there is none for p > 2."""
         steepest = self.penalty.filled(given).steepest
         if isinstance(steepest, float) and steepest == float("inf"):
-            raise InputError(
-                "penalty",
-                self.penalty,
-                "a penalty with a bounded slope for steps of 1/L; give the algorithm a step, or use Jacobi()",
+            raise IncompatibleError(
+                f"{self.penalty.formula('(B H)ₑ')} has no bound on its slope, so there are no steps of 1/L; unroll Newton(), or give "
+                "the algorithm a step"
             )
         return 4 * given.graph.scale * steepest * channel.spectral_norm(given[self.weight])
 

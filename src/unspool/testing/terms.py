@@ -168,9 +168,17 @@ def _check_gradient(term: SmoothTerm, given: Given, generator: torch.Generator) 
         require(gap < 1e-8, f"{term.name}.stencil does not reproduce its gradient (off by {gap:.1e})")
 
 
+def _bound(term: SmoothTerm, given: Given) -> float:
+    """L; infinite for a term that says there is none, as penalties that grow faster than squares do."""
+    try:
+        return float(term.lipschitz(given))
+    except IncompatibleError:
+        return float("inf")
+
+
 def _check_curvature(term: SmoothTerm, given: Given, generator: torch.Generator) -> None:
     """The Hessian at every point, or a block of it: its eigenvalues lie in [−L, L], and in [0, L] for a convex term."""
-    bound, convex = float(term.lipschitz(given)), term.is_convex(given)
+    bound, convex = _bound(term, given), term.is_convex(given)
     for size, h in _points(given, generator):
         low, high = _curvature(term, h, 1e-4 * max(size, 0.1), given, generator)
         rounding = 1e-6 * (1 + max(abs(low), abs(high)))
