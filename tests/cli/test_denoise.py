@@ -137,7 +137,7 @@ def test_what_a_person_reads(folder, tmp_path):
     assert "α chosen by SURE; noise of standard deviation 0.5)" in ask("denoise", *source, "--noise", 0.5)
 
 
-@pytest.mark.parametrize("name", ["tv", "trend", "robust"])
+@pytest.mark.parametrize("name", ["tv", "slopes", "trend", "robust"])
 def test_other_problems_are_those_of_the_library(folder, scene, tmp_path, name):
     x, _, graph = scene
     found, told, _ = clean(folder, tmp_path / "a.csv", "--problem", name, "--seed", 3)

@@ -15,7 +15,18 @@ from torch import Tensor
 
 from unspool.errors import DataError, InputError
 from unspool.graph import Graph
-from unspool.objective import EdgeSparse, Fidelity, Given, NodeFidelity, Objective, RowSparseFidelity, Smoothness, Term
+from unspool.objective import (
+    EdgeSparse,
+    Fidelity,
+    Given,
+    Incidence,
+    LaplacianSparse,
+    NodeFidelity,
+    Objective,
+    RowSparseFidelity,
+    Smoothness,
+    Term,
+)
 from unspool.objective.channel import Map
 from unspool.ops.prox import row_shrink
 
@@ -108,8 +119,23 @@ class TotalVariation(_Squares):
 
 
 @dataclass(frozen=True)
+class Slopes(_Squares):
+    """Signals with straight slopes and few bends: α‖H − X‖² + (1 − α)‖LH‖₂,₁, trend filtering of order 1."""
+
+    name = "slopes"
+
+    def penalty(self, weight: float) -> Term:
+        """(1 − α)‖LH‖₂,₁."""
+        return LaplacianSparse(weight)
+
+    def unit(self, x: Tensor, graph: Graph) -> float:
+        """A thirtieth of where only constants are left, as for trend."""
+        return _typical(self.penalty(1.0), x - x.mean(0), graph) / 30
+
+
+@dataclass(frozen=True)
 class Trend(_Squares):
-    """Signals with slopes and few bends: α‖H − X‖² + (1 − α)‖BLH‖₂,₁, trend filtering of order 2."""
+    """Signals with slopes and curves that change now and then: α‖H − X‖² + (1 − α)‖BLH‖₂,₁, trend filtering of order 2."""
 
     name = "trend"
 
@@ -177,7 +203,7 @@ class SeenRowSparseFidelity(RowSparseFidelity):
 
 
 #: The problems by name.
-PROBLEMS: dict[str, DenoisingProblem] = {p.name: p for p in (Smooth(), TotalVariation(), Trend(), Robust())}
+PROBLEMS: dict[str, DenoisingProblem] = {p.name: p for p in (Smooth(), TotalVariation(), Slopes(), Trend(), Robust())}
 
 
 def read_problem(given: Any) -> DenoisingProblem:
@@ -200,14 +226,16 @@ def _constant(x: Tensor, graph: Graph) -> bool:
 
 
 def _typical(term: Any, x: Tensor, graph: Graph) -> float:
-    """A large length of a row of M with KᵀM = 2X, up to constants: beyond it little but constants is left."""
+    """A large length of a row of M with KᵀM = 2X, up to constants, for K = B Lᵖ or Lᵖ: beyond it little but constants is left."""
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
     if graph.nodes > LARGEST_FACTORISED:
         return 100 * float(x.square().mean().sqrt()) / graph.scale**term.operator.power + 1e-12
     lap: Any = graph.laplacian().to_scipy()
-    k: Any = graph.incidence().to_scipy()
+    k: Any = (
+        graph.incidence().to_scipy() if isinstance(term.operator, Incidence) else eye_array(graph.nodes, format="csr")
+    )
     for _ in range(term.operator.power):
         k = k @ lap
     square = k.T @ k
@@ -218,5 +246,5 @@ def _typical(term: Any, x: Tensor, graph: Graph) -> float:
 
 
 __all__ = [
-    "PROBLEMS", "DenoisingProblem", "Robust", "SeenRowSparseFidelity", "Smooth", "TotalVariation", "Trend", "read_problem",
+    "PROBLEMS", "DenoisingProblem", "Robust", "SeenRowSparseFidelity", "Slopes", "Smooth", "TotalVariation", "Trend", "read_problem",
 ]  # fmt: skip

@@ -7,7 +7,6 @@ the unrolled network does, and hands each layer's values to :meth:`Coefficient.e
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -119,10 +118,8 @@ class Fixed(Coefficient):
             raise TypeError(
                 "a coefficient is a tensor that requires gradients, which a fixed value would lose; use Learnable(tensor)"
             )
-        finite = torch.isfinite(self.value).all() if isinstance(self.value, Tensor) else math.isfinite(self.value)
-        if not bool(finite):
-            found = self.value[~torch.isfinite(self.value)][0].item() if isinstance(self.value, Tensor) else self.value
-            raise ValueError(f"a coefficient is {found}: coefficients must be finite numbers")
+        if channel.strange(self.value) is not None:
+            raise ValueError(f"a coefficient is {channel.strange(self.value)}: coefficients must be finite numbers")
         if isinstance(self.value, Tensor):  # fixed means fixed, whatever becomes of the caller's tensor
             object.__setattr__(self, "value", self.value.clone())
 
@@ -390,23 +387,13 @@ def as_coefficient(value: Any) -> Coefficient:
     """Numbers, tensors, arrays and lists of numbers become :class:`Fixed`; True and False count as 1 and 0; coefficients stay what they are."""
     if isinstance(value, Coefficient):
         return value
-    if isinstance(value, list | tuple | np.ndarray):
-        value = _tensor_of(value)
-    if isinstance(value, Tensor):
-        value = value.float() if value.dtype == torch.bool else value
+    if isinstance(value, list | tuple | np.ndarray | Tensor):
+        value = channel.tensor_of(value)
         return Fixed(value if value.ndim or value.requires_grad else float(value))
     try:
         return Fixed(float(value))
     except (TypeError, ValueError):
         raise TypeError(f"{value!r} is not a coefficient: give a number, a tensor or a Learnable") from None
-
-
-def _tensor_of(value: Any) -> Tensor:
-    try:
-        return torch.from_numpy(np.array(value))  # a copy, so that read-only and reversed arrays do, too
-    except (TypeError, ValueError):
-        what = type(value).__name__
-        raise TypeError(f"a {what} is not a coefficient unless it holds numbers alone, in rows of one length") from None
 
 
 def _softplus_inverse(value: Tensor) -> Tensor:
