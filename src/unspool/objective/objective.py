@@ -15,6 +15,7 @@ from unspool.objective import channel
 from unspool.objective.channel import Map
 from unspool.objective.coefficient import INITIAL, Leaf, Values
 from unspool.objective.composite import check_operator_of
+from unspool.objective.computed import values_at
 from unspool.objective.kind import Kind
 from unspool.objective.term import (
     Given,
@@ -127,11 +128,11 @@ class Objective:
 
     def value(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL, step: Map | None = None) -> Tensor:
         """The objective at H, at the given (or starting) values of its coefficients."""
-        return self.value_at(h, Given(x, graph, values, step))
+        return self.value_at(h, Given(x, graph, values_at(self.leaves, x, graph, values), step))
 
     def gradient(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL) -> Tensor:
         """The gradient of the smooth part at H."""
-        return self.gradient_at(h, Given(x, graph, values))
+        return self.gradient_at(h, Given(x, graph, values_at(self.leaves, x, graph, values)))
 
     def value_at(self, h: Tensor, given: Given) -> Tensor:
         """The sum of all terms' values."""

@@ -12,6 +12,7 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.objective import CompositeTerm, Given, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import check_owned
+from unspool.objective.computed import values_at
 from unspool.objective.term import checked_kind, stencil_gradient
 from unspool.testing.composite import check_composite
 from unspool.testing.derivatives import check_derivatives
@@ -55,7 +56,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
     graph = small_graph() if graph is None else graph
     generator = torch.Generator().manual_seed(seed)
     x, h = random_signal(graph, features, generator), random_signal(graph, features, generator)
-    given = Given(x, graph, step=0.5)
+    given = Given(x, graph, values_at(term.leaves, x, graph), step=0.5)
     try:
         checked_kind(term)
         check_owned(term.name, term)
