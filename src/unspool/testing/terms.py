@@ -16,7 +16,7 @@ from unspool.objective.computed import values_at
 from unspool.objective.term import checked_kind, stencil_gradient
 from unspool.testing.composite import check_composite
 from unspool.testing.derivatives import check_derivatives
-from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
+from unspool.testing.laws import LawBroken, random_signal, relative, require, run_on, small_graph
 
 #: How far from 0 and from the input a term is tried.
 SIZES = (0.01, 0.1, 1.0, 10.0, 30.0)
@@ -53,7 +53,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
         >>> us.testing.check_term(us.Fidelity(0.3, metric=us.Symmetric(3)))
         >>> us.testing.check_term(us.RowSparseFidelity(0.4))
     """
-    graph = small_graph() if graph is None else graph
+    chosen, graph = graph is not None, small_graph() if graph is None else graph
     generator = torch.Generator().manual_seed(seed)
     x, h = random_signal(graph, features, generator), random_signal(graph, features, generator)
     given = Given(x, graph, values_at(term.leaves, x, graph), step=0.5)
@@ -62,6 +62,7 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
         check_owned(term.name, term)
     except (IncompatibleError, TypeError) as refusal:
         raise LawBroken(str(refusal)) from None
+    run_on(term.name, lambda: term.value(h, given), graph, chosen)
     _check_value(term, h, given)
     _check_input(term, h, given, generator)
     if term.is_convex(given):
