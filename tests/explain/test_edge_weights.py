@@ -1,11 +1,13 @@
 """The edges that a robust network lets go of."""
 
+import json
+
 import pytest
 import torch
 
 import unspool as us
 from reference.cases import build, graphs, signal, sparse_signal
-from unspool.explain import edge_weights
+from unspool.explain import edge_weights, explain
 
 GRAPH, A = graphs()["weighted"]
 
@@ -122,3 +124,21 @@ def test_a_network_that_jumps_shows_the_weights_where_it_arrives(adjoint):
     found = edge_weights(net, x, GRAPH)
     squares = (GRAPH.incidence() @ net(x, GRAPH)).square().sum(1)
     assert torch.allclose(found.weights, us.Power(1.0, smoothing=0.1).slope(squares)[None])
+
+
+@pytest.mark.parametrize("name", ["TWIRLS", "SignedGNN", "APPNP"])
+def test_an_explanation_shows_how_much_the_edges_of_its_node_count(name):
+    model, x, node = build(name).eval(), signal(GRAPH.nodes), 3
+    found = explain(model, x, GRAPH, node)
+    if name == "APPNP":
+        assert found.edges is None
+        assert "its edges count" not in str(found)
+        return
+    every = edge_weights(model, x, GRAPH)
+    here = (every.edges == node).any(0)
+    wanted = dict(zip(every.edges[:, here].sum(0).sub(node).tolist(), every.weights[-1, here].tolist(), strict=True))
+    told = {int(row["name"]): row["weight"] for row in json.loads(found.to_json())["edge_weights"]}
+    assert told == pytest.approx(wanted)
+    assert set(told) == set(A[node].nonzero().flatten().tolist()) - {node}
+    assert list(told.values()) == sorted(told.values())
+    assert f"({len(wanted)} of {len(wanted)}, {found.edges.cut().shape[1]} let go; 1 is a whole one" in str(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -45,6 +45,11 @@ class EdgeWeights:
             layer: from 0, or from the end: the last layer when omitted.
         """
         return self._listed(torch.argsort(self.weights[layer].abs(), stable=True)[:top], layer)
+
+    def of(self, node: int) -> EdgeWeights:
+        """The edges of one node alone, by its number."""
+        here = (self.edges == node).any(0)
+        return replace(self, edges=self.edges[:, here], weights=self.weights[:, here])
 
     def repelling(self, top: int = 10, layer: int = -1) -> list[tuple[Any, Any, float]]:
         """The edges that push their ends apart in a layer, as (one end, other end, w): the most negative weights first.
@@ -121,9 +126,7 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
         >>> found.reduced(top=1)
         [(1, 2, 0.0)]
     """
-    net = propagation_of(model)
-    every = net.objective.terms if isinstance(net, Unrolled) else ()
-    terms: list[Any] = [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
+    net, terms = propagation_of(model), weighing(model)
     if len(terms) != 1:
         name = type(model).__name__
         raise IncompatibleError(
@@ -158,6 +161,13 @@ def _iterates(
 
 def _shown(edges: list[tuple[Any, Any, float]]) -> list[str]:
     return [f"  {i} – {j}   {weight:.3g}" for i, j, weight in edges]
+
+
+def weighing(model: Any) -> list[Any]:
+    """The terms of a network that weigh edges, each by what it sees there."""
+    net = propagation_of(model)
+    every = net.objective.terms if isinstance(net, Unrolled) else ()
+    return [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
 
 
 def _computed(term: Any) -> bool:
