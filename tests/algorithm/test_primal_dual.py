@@ -147,3 +147,22 @@ def test_p_laplacian_layers_are_jacobi_steps():
         h = alpha[:, None] * (m / (d[:, None] * d[None]).sqrt()) @ h + (2 * mu / p) * alpha[:, None] * X
     net = us.unroll(us.Fidelity(mu) + us.EdgePenalty(us.Power(p, eps)), us.Jacobi(), depth=3)
     assert torch.allclose(net(X, graph), h, atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [-0.1, us.Learnable(-0.1)], ids=["fixed", "learnt"])
+def test_weights_below_zero_have_no_proximal_operator(weight):
+    """Steps with them ran, and led to what minimises nothing."""
+    groups = torch.tensor([0, 1] * 6)
+    for term in (
+        us.EdgeSparse(weight),
+        us.EdgeSparse(weight, rows=False),
+        us.LaplacianSparse(weight),
+        us.GroupGap(groups, weight),
+    ):
+        for rule in (us.PrimalDual(), us.ADMM()):
+            with pytest.raises(
+                us.IncompatibleError, match=r"has no proximal operator; its weight is −0\.1: keep it non-negative"
+            ):
+                us.unroll(us.Fidelity(0.5) + term, rule, depth=3)
+    with pytest.raises(us.IncompatibleError, match=r"its weight is −0\.1: keep it non-negative"):
+        us.unroll(us.Fidelity(0.5) + us.Sparse(weight), us.ProximalGradient(), depth=3)
