@@ -372,3 +372,10 @@ def test_computed_coefficients_are_computed_without_a_network_too():
     unknown = us.FeatureComputed(us.nn.EdgeTrust(us.Capped(2.0)), name="w(features)")
     with pytest.raises(us.IncompatibleError, match=r"w\(features\) is computed from features that are not known here"):
         us.minimise(us.Fidelity(0.5) + us.EdgeSmoothness(unknown), x, graph)
+
+
+def test_computed_edges_print_under_their_name():
+    signs, alike = (us.Computed(us.nn.EdgeScore(3), name=name) for name in ("s(X)", "a(X)"))
+    objective = us.EdgeSmoothness(signs, 0.2) + us.EdgeSmoothness(alike) + us.EdgeSmoothness(torch.ones(3))
+    assert str(objective) == "0.2 Σₑ s(X)ₑ ‖(B H)ₑ‖²  +  Σₑ a(X)ₑ ‖(B H)ₑ‖²  +  Σₑ wₑ ‖(B H)ₑ‖²"
+    assert "<mi>s</mi><msub><mrow><mo>(</mo><mi>X</mi>" in objective._repr_html_()

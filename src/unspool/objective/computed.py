@@ -30,7 +30,7 @@ class Computed(Leaf):
         >>> net = us.unroll(us.Fidelity(0.5) + us.EdgeSmoothness(signs, 0.25), us.GradientDescent(step=0.5), depth=2)
         >>> net
         Unrolled(
-          0.5 ‖H − X‖²  +  0.25 Σₑ wₑ ‖(B H)ₑ‖²
+          0.5 ‖H − X‖²  +  0.25 Σₑ w(X)ₑ ‖(B H)ₑ‖²
           2 × GradientDescent, from Input(), adjoint Stored()
           learns w(X) (EdgeScore, 97)
         )
