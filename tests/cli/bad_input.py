@@ -272,7 +272,7 @@ COMMANDS = [
     ("two signals of one name", lambda p: clean(p, features=write(p, "twice.csv", "id,t,t\np0,1,2\n").name), "{}/twice.csv has two columns called 't'; rename one"),
     ("signals whose columns are counted", lambda p: clean(p, edges=write(p, "ring.csv", "source,target\n0,1\n1,2\n2,0\n").name, features=write(p, "counted.csv", "0,1\n0.5,1\n1,2\n2,0\n").name), "counted.csv, line 1: 0, 1 may be the names of the columns (pandas numbers them like this) or the first node; say which with --header or --no-header"),
     ("signals that are words", lambda p: clean(p, "--feature-column", "vip", features="people.csv"), "people.csv, line 2, column 'vip': 'yes' is not a number; leave the column out with --drop-column vip"),
-    ("a signal that is missing", lambda p: clean(p, "--feature-column", "price", features="people.csv"), "people.csv, line 2, column 'price': the cell is empty; fill it or drop the row"),
+    ("a signal that is missing", lambda p: clean(p, "--feature-column", "price", features="people.csv"), "people.csv: column 'price' has no value at node p0, and 8 more are missing; --fill fills them in from their neighbours"),
     ("a signal that is not there", lambda p: clean(p, "--feature-column", "d"), "{}/signals.csv has no column 'd'; it has id, a, b"),
     ("a graph without edges", lambda p: clean(p, edges=write(p, "loops.csv", "source,target\np0,p0\n").name), "the graph has no edges, so there is nothing to smooth and no weight to choose; give one with --weight"),
     ("denoised signals of unknown ending", lambda p: [*clean(p), "--out", p / "out.mat"], "--out {}/out.mat: tables are written as .csv, .tsv, .parquet or .npy; choose one of these endings"),

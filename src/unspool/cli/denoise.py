@@ -85,7 +85,7 @@ def _check_gaps(signals: Signals, graph: Graph, x: torch.Tensor, options: Denois
         name = column if signals.names is None else repr(signals.names[column])
         many = int(missing.sum())
         raise DataError(
-            str(options.features),
+            options.features.name,
             f"column {name} has no value at node {node if data.names is None else data.names[node]}"
             + (f", and {many - 1} more are missing" if many > 1 else ""),
             f"{mention('fill')} fills them in from their neighbours",
