@@ -1,7 +1,7 @@
 """The order of the gallery: from the idea to special cases."""
 
 ORDER = [
-    "quickstart", "denoise_signal", "sensor_jumps", "missing_sensors", "outliers", "correlated_noise", "attacked_edges", "heterophily", "fairness", "label_propagation",
+    "quickstart", "denoise_signal", "sensor_jumps", "sensor_line", "missing_sensors", "outliers", "correlated_noise", "attacked_edges", "heterophily", "fairness", "label_propagation",
     "depth", "read_back", "spectrum", "explain_prediction", "own_term", "own_algorithm", "own_model", "hypergradient", "study_grid", "study_optuna", "huge_graph",
     "recommend", "pyg_script", "sklearn_pipeline", "networkx_workflow", "clustering",
 ]  # fmt: skip

@@ -165,3 +165,23 @@ def test_a_direction_that_no_term_holds_is_named():
     graph = us.graph.path(12, normalise=us.Normalisation.NONE).to(torch.float64)
     with pytest.raises(us.IncompatibleError, match="the minimiser is not unique"):
         us.minimise(us.NodeFidelity(torch.zeros(12)) + us.EdgeSparse(0.1), X, graph)
+
+
+def test_weights_that_begin_below_zero_have_no_proximal_operator():
+    """Steps with them ran, and led to what minimises nothing; numbers below zero are refused where the term is made."""
+    weight = us.Learnable(-0.1)
+    groups = torch.tensor([0, 1] * 6)
+    for term in (
+        us.EdgeSparse(weight),
+        us.EdgeSparse(weight, rows=False),
+        us.LaplacianSparse(weight),
+        us.GroupGap(groups, weight),
+    ):
+        for rule in (us.PrimalDual(), us.ADMM()):
+            with pytest.raises(
+                us.IncompatibleError, match=r"has no proximal operator; its weight is −0\.1: keep it non-negative"
+            ):
+                us.unroll(us.Fidelity(0.5) + term, rule, depth=3)
+    for given in (-0.1, weight):
+        with pytest.raises(us.IncompatibleError, match=r"its weight is −0\.1: keep it non-negative"):
+            us.unroll(us.Fidelity(0.5) + us.Sparse(given), us.ProximalGradient(), depth=3)

@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused():
 @pytest.mark.parametrize("p", [3.0, 4.0])
 def test_the_way_out_for_steep_penalties_leads_to_the_minimiser(p):
     objective = us.Fidelity(0.5) + us.EdgePenalty(us.Power(p), 0.4)
-    with pytest.raises(us.InputError, match=r"unroll Newton\(\)"):
+    with pytest.raises(us.IncompatibleError, match=r"unroll Newton\(\)"):
         us.minimise(objective, 3 * X, GRAPH)
     h = us.unroll(objective, us.Newton(), depth=40)(3 * X, GRAPH)
     assert float(objective.gradient(h, 3 * X, GRAPH).abs().max()) < 1e-8
@@ -151,3 +151,36 @@ def test_its_step_is_that_of_the_rule_inside():
         us.Fidelity(0.5) + penalty + us.Activation(torch.nn.ReLU()), us.Reweighted(us.ProximalGradient()), 3
     )
     assert float(net(X, GRAPH).min()) >= 0
+
+
+@pytest.mark.parametrize("p", [2.5, 4.0])
+def test_penalties_steeper_than_squares_keep_the_laws_and_have_rules_that_settle(p):
+    testing.check_term(us.EdgePenalty(us.Power(p), 0.7))
+    objective = us.Fidelity(1.0) + us.EdgePenalty(us.Power(p), 2.0)
+    x = 3 * X
+    for rule, depth in ((us.Newton(), 20), (us.Jacobi(step=1 / (p - 1)), 200)):
+        told = us.unroll(objective, rule, depth).trace(x, GRAPH)
+        assert told.gradient[-1] < 1e-4 * told.gradient[0]
+        assert "no bound on its slope" in str(told)  # a solver with steps of 1/L would need one
+    with pytest.raises(us.IncompatibleError, match=r"no steps of 1/L; unroll Newton\(\)"):
+        us.minimise(objective, x, GRAPH)
+
+
+class Steep(us.SmoothTerm):
+    """Σ h⁴, whose author says that there is no bound by an infinite one."""
+
+    uses_input = False
+
+    def value(self, h, given):
+        return h.pow(4).sum((-2, -1))
+
+    def gradient(self, h, given):
+        return 4 * h**3
+
+    def lipschitz(self, given):
+        return float("inf")
+
+
+def test_steps_over_an_infinite_bound_would_stand_still_and_are_refused():
+    with pytest.raises(us.IncompatibleError, match="has no Lipschitz constant"):
+        us.unroll(us.Fidelity(1.0) + Steep(), us.GradientDescent(), depth=2)(X, GRAPH)

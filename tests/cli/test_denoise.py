@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import unspool as us
-from cli.people import ask, cells, write_people
+from cli.people import ask, cells, refuse, write_people
 from unspool import datasets
 
 #: Weights that the rules choose from, before they are scaled to the graph.
@@ -137,7 +137,7 @@ def test_what_a_person_reads(folder, tmp_path):
     assert "α chosen by SURE; noise of standard deviation 0.5)" in ask("denoise", *source, "--noise", 0.5)
 
 
-@pytest.mark.parametrize("name", ["tv", "trend", "robust"])
+@pytest.mark.parametrize("name", ["tv", "slopes", "trend", "robust"])
 def test_other_problems_are_those_of_the_library(folder, scene, tmp_path, name):
     x, _, graph = scene
     found, told, _ = clean(folder, tmp_path / "a.csv", "--problem", name, "--seed", 3)
@@ -165,6 +165,17 @@ def test_gaps_are_filled_if_asked(tmp_path, ending):
     assert np.allclose(found, [1, 2, 3, 2], atol=1e-4)
     told = json.loads(ask(*where, "--fill", "--json"))
     assert told["filled"] == 2
+
+
+def test_gaps_are_named_as_in_the_table_with_the_way_out(tmp_path):
+    where = own(tmp_path, "id,t,u", [(1.0, 2.0), (np.nan, 2.5), (np.nan, 2.0), (1.0, 1.0)])
+    text = refuse(*where)
+    assert "x.csv: column 't' has no value at node b, and 1 more are missing; --fill fills them in" in text
+    with (tmp_path / "x.csv").open("a") as table:
+        table.write("lonely,1.0,\n")
+    text = refuse(*where, "--fill")
+    assert "column 'u' of the signal has no value at node lonely, which has no neighbours, so" in text
+    assert not (tmp_path / "o.csv").exists()
 
 
 def test_bad_signals_leave_the_old_table(folder, tmp_path):

@@ -150,6 +150,33 @@ def test_each_problem_is_best_on_its_own_kind_of_signal():
         assert errors[name] < 0.7 * errors["smooth"], (name, errors)
 
 
+def test_straight_lines_with_bends_ask_for_slopes():
+    """Trend looks at a bend as two jumps of L H; the penalty on L H itself sees one spike."""
+    graph = us.graph.path(120, **KINDS["plain"])
+    clean = np.interp(np.arange(120), [0, 36, 84, 119], [0, 4, -1, 3])
+    noisy = clean + 0.3 * np.random.default_rng(0).standard_normal(120)
+    noisy[50:56] = np.nan
+
+    def best(name):
+        weights = 1 / (1 + np.logspace(0, 2, 5))
+        found = [GraphDenoiser(weight, problem=name).fit_transform(noisy, graph=graph) for weight in weights]
+        return min(np.mean((h - clean) ** 2) for h in found)
+
+    errors = {name: best(name) for name in ("smooth", "tv", "trend", "slopes")}
+    assert errors["slopes"] < 0.6 * min(errors[name] for name in ("smooth", "tv", "trend")), errors
+
+
+def test_slopes_reach_the_objective_of_an_independent_solver():
+    """The dual of α‖h − x‖² + (1 − α)‖L h‖₁ is bounded least squares."""
+    graph, _, noisy = scene(nodes=40)
+    alpha, x = 0.3, noisy[:, 0]
+    laplacian = graph.laplacian().to_dense().numpy()
+    bound = 1 - alpha
+    found = scipy.optimize.lsq_linear(laplacian, 2 * alpha * x, (-bound, bound), method="bvls", tol=1e-14)
+    wanted = x - laplacian @ found.x / (2 * alpha)
+    assert np.allclose(GraphDenoiser(alpha, problem="slopes").fit_transform(x, graph=graph), wanted, rtol=0, atol=1e-4)
+
+
 def test_hidden_values_do_not_leak():
     """Total variation leaves a hidden value on a path free between its neighbours, so a start at the truth would stay there."""
     graph = us.graph.path(200, **KINDS["plain"])
@@ -209,7 +236,7 @@ def test_what_is_refused():
             us.IncompatibleError, match="the problem robust is there to leave them out; choose by HeldOut"
         ):
             GraphDenoiser(rule, problem="robust").fit(np.nan_to_num(noisy), graph=graph)
-    with pytest.raises(us.InputError, match="one of smooth, tv, trend, robust"):
+    with pytest.raises(us.InputError, match="one of smooth, tv, slopes, trend, robust"):
         GraphDenoiser(problem="total").fit(noisy, graph=graph)
     with pytest.raises(us.IncompatibleError, match="for smooth signals without missing values"):
         GraphDenoiser(noise_covariance=[1.0, 2.0]).fit(noisy, graph=graph)
@@ -246,3 +273,18 @@ def test_values_that_no_weight_can_balance_are_named():
         denoise(signal, graph, HeldOut(), problem="tv")
     small = 1e-12 * (torch.arange(12) > 5).double()[:, None]
     assert torch.allclose(1e12 * denoise(small, graph, HeldOut(), problem="tv").signal, 1e12 * small, atol=0.1)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("value", [0.0, 3.0])
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_constant_signal_stays_what_it_is(problem, value, gap):
+    """Every weight gives the same, so there is nothing to choose by: one is taken, and no matrix is singular."""
+    graph = us.graph.path(7, normalise=us.Normalisation.NONE, loops=0)
+    x = np.full(7, value)
+    if gap:
+        x[2] = np.nan
+    denoiser = GraphDenoiser(problem=problem).fit(x, graph=graph)
+    assert np.allclose(denoiser.denoised_, value, rtol=0, atol=1e-9)
+    assert 0 < denoiser.weight_ < 1
+    assert denoiser.report_.converged

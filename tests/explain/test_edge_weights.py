@@ -1,11 +1,13 @@
 """The edges that a robust network lets go of."""
 
+import json
+
 import pytest
 import torch
 
 import unspool as us
 from reference.cases import build, graphs, signal, sparse_signal
-from unspool.explain import edge_weights
+from unspool.explain import edge_weights, explain
 
 GRAPH, A = graphs()["weighted"]
 
@@ -85,3 +87,58 @@ def test_computed_weights_are_shown_for_every_layer(name):
     assert found.weights.shape == (model.propagation.depth, us.graph.edge_list(GRAPH).shape[1])
     assert all(torch.allclose(row, wanted) for row in found.weights)
     assert found.whole == 1.0
+
+
+class Signs(torch.nn.Module):
+    """Weights that are given."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.register_buffer("weights", torch.as_tensor(weights).double())
+
+    def forward(self, x, graph):
+        return self.weights
+
+
+def test_edges_that_push_apart_are_not_taken_for_cut_ones():
+    signs = us.Computed(Signs([-0.9, 0.01, 0.8, -0.02, -0.4]))
+    net = us.unroll(us.Fidelity(1.0) + us.EdgeSmoothness(signs, 0.1), us.GradientDescent(), depth=2)
+    found = edge_weights(net, signal(6), us.graph.path(6).to(torch.float64))
+    assert found.cut().tolist() == [[1, 3], [2, 4]]
+    assert [edge[:2] for edge in found.reduced(top=2)] == [(1, 2), (3, 4)]
+    assert [edge[:2] for edge in found.repelling()] == [(0, 1), (4, 5), (3, 4)]
+    text = str(found)
+    assert "where the ends agree" not in text
+    assert text.splitlines()[2].split() == ["1", "-0.102", "2", "3"]
+
+
+@pytest.mark.parametrize("adjoint", ["fixed point", "exact"])
+def test_a_network_that_jumps_shows_the_weights_where_it_arrives(adjoint):
+    objective = us.Fidelity(1.0) + us.EdgePenalty(us.Power(1.0, smoothing=0.1), 2.0)
+    net = (
+        us.unroll(objective, us.Exact())
+        if adjoint == "exact"
+        else us.unroll(objective, us.Jacobi(), depth=3, adjoint=us.FixedPoint())
+    )
+    x = signal(GRAPH.nodes)
+    found = edge_weights(net, x, GRAPH)
+    squares = (GRAPH.incidence() @ net(x, GRAPH)).square().sum(1)
+    assert torch.allclose(found.weights, us.Power(1.0, smoothing=0.1).slope(squares)[None])
+
+
+@pytest.mark.parametrize("name", ["TWIRLS", "SignedGNN", "APPNP"])
+def test_an_explanation_shows_how_much_the_edges_of_its_node_count(name):
+    model, x, node = build(name).eval(), signal(GRAPH.nodes), 3
+    found = explain(model, x, GRAPH, node)
+    if name == "APPNP":
+        assert found.edges is None
+        assert "its edges count" not in str(found)
+        return
+    every = edge_weights(model, x, GRAPH)
+    here = (every.edges == node).any(0)
+    wanted = dict(zip(every.edges[:, here].sum(0).sub(node).tolist(), every.weights[-1, here].tolist(), strict=True))
+    told = {int(row["name"]): row["weight"] for row in json.loads(found.to_json())["edge_weights"]}
+    assert told == pytest.approx(wanted)
+    assert set(told) == set(A[node].nonzero().flatten().tolist()) - {node}
+    assert list(told.values()) == sorted(told.values())
+    assert f"({len(wanted)} of {len(wanted)}, {found.edges.cut().shape[1]} let go; 1 is a whole one" in str(found)

@@ -76,3 +76,16 @@ def test_bad_scores_and_labels_are_named():
         us.models.label_propagation(KNOWN, NODES, 2, GRAPH)
     with pytest.raises(us.InputError, match="scores of shape"):
         us.models.correct_and_smooth(Z[:4], KNOWN, NODES, GRAPH)
+
+
+@pytest.mark.parametrize("nodes", [[0, -1], [0, N], [0, 0]], ids=["negative", "outside", "twice"])
+def test_nodes_that_are_none_are_refused(nodes):
+    """A negative number would silently count from the end."""
+    for use in (
+        lambda: us.objective.labels(KNOWN, nodes, 3),
+        lambda: us.models.label_propagation(KNOWN, nodes, 3, GRAPH),
+        lambda: us.models.correct_and_smooth(Z, KNOWN, nodes, GRAPH),
+    ):
+        with pytest.raises(us.InputError) as refused:
+            use()
+        assert (refused.value.argument, refused.value.value) == ("nodes", nodes[-1])

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -111,6 +112,11 @@ def test_printing(build, text):
         (lambda: us.Learnable(float("nan")), "must be finite"),
         (lambda: us.Fixed(float("inf")), "must be finite"),
         (lambda: us.Fidelity("a lot"), "is not a coefficient"),
+        (lambda: us.NodeFidelity([[1.0], [1.0, 2.0]]), "a list is not a coefficient unless it holds numbers"),
+        (
+            lambda: us.EdgeSmoothness(torch.tensor([1.0, float("nan")])),
+            "a coefficient is nan: coefficients must be finite",
+        ),
         (lambda: us.Symmetric(2, initial=torch.tensor([[1.0, 2.0], [0.0, 1.0]])), "not symmetric; use Relaxed"),
         (lambda: us.Symmetric(2, psd=True, initial=-torch.eye(2)), "must start positive definite"),
         (lambda: us.Symmetric(2, initial=torch.eye(3)), r"expected \(2, 2\)"),
@@ -147,3 +153,24 @@ def test_numbers_diagonals_and_matrices_are_told_apart():
     ):
         with pytest.raises(TypeError, match="single number"):
             build()
+
+
+def test_arrays_lists_and_masks_are_coefficients():
+    """What NumPy and Python hold means the same as the tensor, in the dtype of the signal."""
+    x, graph = torch.tensor([[1.0], [9.0], [3.0]]), us.graph.path(3)
+    seen = torch.tensor([1.0, 0.0, 1.0])
+    wanted = us.minimise(us.NodeFidelity(seen) + us.Smoothness(0.1), x, graph)
+    for given in (
+        np.array([True, False, True]),
+        np.array([1, 0, 1])[::-1],
+        [True, False, True],
+        (1.0, 0.0, 1.0),
+        seen.bool(),
+    ):
+        found = us.minimise(us.NodeFidelity(given) + us.Smoothness(0.1), x, graph)
+        assert found.dtype == torch.float32
+        assert torch.equal(found, wanted)
+    mine = np.ones(2)
+    term = us.EdgeSmoothness(mine)
+    mine[:] = 7.0
+    assert torch.equal(term.edge_weights(x, us.Given(x, graph)), torch.ones(2))

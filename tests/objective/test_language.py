@@ -350,3 +350,32 @@ def test_computed_weights_of_nodes():
 def test_a_computed_weight_is_not_a_number():
     with pytest.raises(TypeError, match="not a single number"):
         us.Fidelity(us.Computed(torch.nn.Identity()))
+
+
+class Alike(torch.nn.Module):
+    """exp(−‖xᵢ − xⱼ‖²) for every edge: computed, and nothing to learn."""
+
+    def forward(self, x, graph):
+        i, j = us.graph.edge_list(graph)
+        return torch.exp(-(x[..., i, :] - x[..., j, :]).square().sum(-1))
+
+
+def test_computed_coefficients_are_computed_without_a_network_too():
+    x, alike = torch.randn(12, 2, generator=torch.Generator().manual_seed(2)), us.Computed(Alike(), name="a(X)")
+    graph = GRAPH.to(torch.float32)
+    computed, given = (us.Fidelity(0.5) + us.EdgeSmoothness(w) for w in (alike, Alike()(x, graph)))
+    assert torch.equal(us.minimise(computed, x, graph), us.minimise(given, x, graph))
+    assert torch.allclose(us.minimise(computed, x, graph), us.unroll(computed, us.Exact())(x, graph), atol=1e-5)
+    assert torch.equal(computed.value(x + 1, x, graph), given.value(x + 1, x, graph))
+    assert torch.equal(computed.gradient(2 * x, x, graph), given.gradient(2 * x, x, graph))
+    testing.check_term(us.EdgeSmoothness(us.Computed(us.nn.EdgeScore(3))))  # of float32, tried in float64
+    unknown = us.FeatureComputed(us.nn.EdgeTrust(us.Capped(2.0)), name="w(features)")
+    with pytest.raises(us.IncompatibleError, match=r"w\(features\) is computed from features that are not known here"):
+        us.minimise(us.Fidelity(0.5) + us.EdgeSmoothness(unknown), x, graph)
+
+
+def test_computed_edges_print_under_their_name():
+    signs, alike = (us.Computed(us.nn.EdgeScore(3), name=name) for name in ("s(X)", "a(X)"))
+    objective = us.EdgeSmoothness(signs, 0.2) + us.EdgeSmoothness(alike) + us.EdgeSmoothness(torch.ones(3))
+    assert str(objective) == "0.2 Σₑ s(X)ₑ ‖(B H)ₑ‖²  +  Σₑ a(X)ₑ ‖(B H)ₑ‖²  +  Σₑ wₑ ‖(B H)ₑ‖²"
+    assert "<mi>s</mi><msub><mrow><mo>(</mo><mi>X</mi>" in objective._repr_html_()

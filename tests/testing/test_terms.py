@@ -1,6 +1,6 @@
 """check_term finds terms that are not what they say, however far from the beaten track the lie is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -378,3 +378,38 @@ class OwnModule(Plain):
 def test_what_cannot_train_is_said_in_a_sentence(term, words):
     with pytest.raises(us.testing.LawBroken, match=words):
         us.testing.check_term(term)
+
+
+class EveryOther(us.LinearOperator):
+    """Weighs the rows of a graph of twenty nodes."""
+
+    weights = torch.linspace(0, 1, 20, dtype=torch.float64)[:, None]
+
+    def __call__(self, h, graph):
+        return h * self.weights
+
+    adjoint = __call__
+
+    def squared_norm(self, graph):
+        return 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class FewWeighed(us.CompositeTerm):
+    operator: Any = field(default_factory=EveryOther)
+
+    def outer_value(self, z, given):
+        return z.abs().sum((-2, -1))
+
+    def outer_prox(self, z, step, given):
+        return us.ops.prox.soft_threshold(z, step)
+
+
+def test_parts_that_belong_to_one_graph_ask_for_it():
+    graph = us.graph.path(20).to(torch.float64)
+    for check, part in ((us.testing.check_operator, EveryOther()), (us.testing.check_term, FewWeighed())):
+        check(part, graph=graph)
+        with pytest.raises(us.IncompatibleError, match=r"does not run on the graph of 12 nodes .*: graph="):
+            check(part)
+        with pytest.raises(RuntimeError):
+            check(part, graph=us.graph.path(5).to(torch.float64))

@@ -1,6 +1,7 @@
 """FixedPoint: few steps where a rule is slow, a residual that is true, derivatives to second order, and words where it fails."""
 
 import warnings
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -139,3 +140,43 @@ def test_bad_settings_are_named(adjoint, settings):
     with pytest.raises(us.InputError) as wrong:
         adjoint(**settings)
     assert wrong.value.argument == next(iter(settings))
+
+
+@dataclass(frozen=True, eq=False)
+class SecondDifferences(us.LinearOperator):
+    """Along the order of the nodes, with a weight for each."""
+
+    weights: torch.Tensor
+
+    def __call__(self, h, graph):
+        return self.weights[:, None] * (h[..., 2:, :] - 2 * h[..., 1:-1, :] + h[..., :-2, :])
+
+    def adjoint(self, z, graph):
+        z, pad = self.weights[:, None] * z, torch.nn.functional.pad
+        return pad(z, (0, 0, 2, 0)) - 2 * pad(z, (0, 0, 1, 1)) + pad(z, (0, 0, 0, 2))
+
+    def squared_norm(self, graph):
+        return 16 * float(self.weights.max()) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class FewBends(us.CompositeTerm):
+    weight: float
+    operator: us.LinearOperator
+
+    def outer_value(self, z, given):
+        return z.abs().sum((-2, -1)) * given[self.weight]
+
+    def outer_prox(self, z, step, given):
+        return us.ops.prox.soft_threshold(z, step * given[self.weight])
+
+
+def test_a_rule_that_swings_before_it_settles_is_at_rest():
+    """ADMM makes a nudge of its multipliers nearly four times larger, and then small: that is no point to flee from."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.rand(38, dtype=torch.float64, generator=generator) + 0.5
+    x = torch.linspace(0, 4, 40).double()[:, None] + 0.3 * torch.randn(40, 1, dtype=torch.float64, generator=generator)
+    graph = us.graph.path(40, normalise=us.Normalisation.NONE, loops=0).to(torch.float64)
+    objective = us.Fidelity(0.5) + us.Smoothness(0.05) + FewBends(0.7, SecondDifferences(weights))
+    h = us.unroll(objective, us.ADMM(), depth=1, adjoint=us.FixedPoint())(x, graph)
+    assert torch.allclose(h, us.minimise(objective, x, graph), rtol=0, atol=1e-8)

@@ -155,6 +155,10 @@ class Algorithm(ABC):
             raise IncompatibleError(
                 f"the smooth part of {problem.objective} is flat, so the step 1/L is not defined; give {self.name} a step="
             )
+        if isinstance(lipschitz, float) and lipschitz == float("inf"):  # a tensor may belong to a stack
+            raise IncompatibleError(
+                f"the gradient of {problem.objective} has no Lipschitz constant, so the step 1/L is not defined; give {self.name} a step="
+            )
         return rule.factor / lipschitz
 
     @property

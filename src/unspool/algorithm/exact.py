@@ -36,6 +36,7 @@ from unspool.objective import (
     require_symmetric,
 )
 from unspool.objective.composite import check_operator_at
+from unspool.objective.computed import values_at
 from unspool.ops.convergence import SolveReport
 
 
@@ -121,6 +122,7 @@ def find_minimiser(
     check_input(x, graph)
     check_fit(Exact(tolerance, limit), objective)
     effort = Effort.of(tolerance, limit, x.dtype)
+    values = values_at(objective.leaves, x, graph, values)
     found = solve(Problem(objective, Given(x, graph, values)), x, effort)
     check_output(found.h, None)
     effort.hand_in(found.report, x.dtype)

@@ -26,8 +26,10 @@ from unspool.ops.convergence import SolveReport
 _WINDOW = 20
 #: A state that moves by more than this share of itself is no fixed point in any sense.
 _HOPELESS = 0.1
-#: A point is left where so many plain updates make a nudge of this relative size so many times larger.
+#: A point is left where so many plain updates make a nudge of this relative size so many times larger, and it stays so.
 _WATCHED, _NUDGE, _GROWN = 10, 1e-3, 2.0
+#: A nudge that has grown may still come back (rules with dual variables swing before they settle): so many updates are waited for.
+_PATIENCE = 1000
 #: Residuals of so many roundings count as reached.
 _ROUNDING = 100.0
 
@@ -114,10 +116,15 @@ def iterate(
     report = SolveReport(
         f"steps of {rule.name}", count, left, effort.tolerance, _ROUNDING * tiny, left > effort.tolerance
     )
-    if not left <= _HOPELESS or _flees(rule, problem, at, like):
+    if not left <= _HOPELESS:
         raise IncompatibleError(
             f"{rule.name} did not come to rest on {problem.objective} ({report}); allow a larger tolerance or limit, give "
             "Fidelity more weight, or take smaller steps"
+        )
+    if _flees(rule, problem, at, like):
+        raise IncompatibleError(
+            f"{rule.name} did not come to rest on {problem.objective}: its steps lead away from the point where they would stay; "
+            "give Fidelity more weight, or take smaller steps"
         )
     return _unflat(at, like), report
 
@@ -127,9 +134,14 @@ def _flees(rule: Algorithm, problem: Problem, at: Tensor, like: State) -> bool:
     noise = torch.cos(torch.arange(1, at.numel() + 1, dtype=torch.float64)).to(at)
     near = at * (1 + _NUDGE * noise)  # of the same signs: some rules have a domain
     begun = float(torch.linalg.vector_norm(near - at))
-    for _ in range(_WATCHED):
+    for count in range(_PATIENCE):
         near = _flat(rule.update(_unflat(near, like), problem))
-    return float(torch.linalg.vector_norm(near - at)) > _GROWN * begun > 0
+        apart = float(torch.linalg.vector_norm(near - at))
+        if not math.isfinite(apart):
+            return True
+        if count >= _WATCHED - 1 and apart <= _GROWN * begun:
+            return False
+    return begun > 0
 
 
 def fixed_point(rule: Algorithm, problem: Problem, start: Tensor, effort: Effort) -> Tensor:

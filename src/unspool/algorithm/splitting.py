@@ -31,7 +31,7 @@ _NODES, _ENTRIES = 20_000, 4_000_000
 #: Over-relaxation.
 _RELAX = 1.7
 #: What is left of so many roundings of H cannot become less: of constant signals, nothing else is left.
-_ROUNDINGS = 10 * float(np.finfo(float).eps)
+_ROUNDINGS = 50 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,9 @@ def solve_split(
     stretch = 1 / np.sqrt(parts.balance())
     size = 1e-30 + 1e-3 * float(np.linalg.norm(parts.k @ h)) + noise * stretch
     level = np.broadcast_to(h.mean(0), h.shape)
-    force = 1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level))) + noise * unit
+    force = (
+        1e-30 + 1e-3 * float(np.linalg.norm(parts.right - parts.times(level))) + noise * (unit + rho / parts.balance())
+    )
     solve, look, left, k = parts.factorised(rho), 10, np.inf, 0
     while left > effort.tolerance and k < effort.limit:
         h, k = solve(parts.right + rho * (parts.k.T @ (z - u))), k + 1

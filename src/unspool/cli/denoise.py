@@ -21,6 +21,8 @@ from unspool.datasets.files import Signals, read_signals
 from unspool.datasets.node_files import Columns
 from unspool.denoise import GCV, SURE, BentMeanWarning, Denoised, HeldOut, denoise
 from unspool.denoise.constant import MOST, bent_mean
+from unspool.denoise.missing import check_fillable
+from unspool.errors import DataError, mention
 from unspool.files import write_whole
 from unspool.graph import Graph, Normalisation
 from unspool.ops import solve_reports
@@ -61,8 +63,9 @@ def run(options: DenoiseOptions) -> None:
         options.id_column, options.feature_columns if options.feature_columns else None, header=options.header, drop=options.drop_columns
     )  # fmt: skip
     with direction_is_noted(), solve_reports():
-        signals = read_signals(options.edges, options.features, columns, gaps=options.fill)
+        signals = read_signals(options.edges, options.features, columns, gaps=True)
         graph, x = _graph(signals.dataset, options.normalise), torch.from_numpy(signals.values)
+        _check_gaps(signals, graph, x, options)
         rule = _rule(options, gaps=bool(x.isnan().any()))
         with TriedScreen(Terminal(stderr=True), options.as_json) as screen, warnings.catch_warnings():
             warnings.simplefilter("ignore", BentMeanWarning)  # it is a note here
@@ -70,6 +73,24 @@ def run(options: DenoiseOptions) -> None:
     _write(options.out, signals, found)
     missed = () if found.report.converged else (f"the solver missed its tolerance ({found.report})",)
     _say(options, graph, x, found, (*signals.dataset.notes, *missed, *_bent(x, graph)))
+
+
+def _check_gaps(signals: Signals, graph: Graph, x: torch.Tensor, options: DenoiseOptions) -> None:
+    """Refuse missing values that nobody asked to fill in, or that cannot be."""
+    missing, data = x.isnan(), signals.dataset
+    if not bool(missing.any()):
+        return
+    if not options.fill:
+        node, column = torch.nonzero(missing)[0].tolist()
+        name = column if signals.names is None else repr(signals.names[column])
+        many = int(missing.sum())
+        raise DataError(
+            options.features.name,
+            f"column {name} has no value at node {node if data.names is None else data.names[node]}"
+            + (f", and {many - 1} more are missing" if many > 1 else ""),
+            f"{mention('fill')} fills them in from their neighbours",
+        )
+    check_fillable(~missing, graph, signals.names, data.names)
 
 
 def _bent(x: torch.Tensor, graph: Graph) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ True
 from unspool.denoise.constant import BentMeanWarning
 from unspool.denoise.held_out import HeldOut
 from unspool.denoise.noise import Covariance
-from unspool.denoise.problem import PROBLEMS, DenoisingProblem, Robust, Smooth, TotalVariation, Trend
+from unspool.denoise.problem import PROBLEMS, DenoisingProblem, Robust, Slopes, Smooth, TotalVariation, Trend
 from unspool.denoise.solve import Denoised, denoise
 from unspool.denoise.weight import GCV, SURE, Choice, Criterion, noise_level
 
@@ -29,6 +29,7 @@ __all__ = [
     "DenoisingProblem",
     "HeldOut",
     "Robust",
+    "Slopes",
     "Smooth",
     "TotalVariation",
     "Trend",

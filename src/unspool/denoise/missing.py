@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,11 @@ def components(graph: Graph) -> Array:
     return scipy.sparse.csgraph.connected_components(graph.to_scipy(), directed=False)[1]
 
 
-def check_fillable(seen: Tensor, graph: Graph) -> None:
-    """Refuse signals with a component that has no value to fill it in from."""
+def check_fillable(
+    seen: Tensor, graph: Graph, columns: Sequence[str] | None = None, names: Sequence[Any] | None = None
+) -> None:
+    """Refuse signals with a component that has no value to fill it in from; columns and nodes are called by their names, where they have any."""
+    names = graph.names if names is None else names
     of_node, there = components(graph), seen.numpy()
     for column in range(there.shape[1]):
         known = np.bincount(of_node, weights=there[:, column])
@@ -41,12 +45,10 @@ def check_fillable(seen: Tensor, graph: Graph) -> None:
             continue
         lost = int(np.argmax(known[of_node] == 0))
         size = int((of_node == of_node[lost]).sum())
-        where = "" if there.shape[1] == 1 else f"column {column} of "
-        what = (
-            f"node {lost}, which has no neighbours,"
-            if size == 1
-            else f"the {size} nodes that hang together with node {lost}"
-        )
+        called = column if columns is None else repr(columns[column])
+        where = "" if there.shape[1] == 1 else f"column {called} of "
+        node = f"node {lost if names is None else names[lost]}"
+        what = f"{node}, which has no neighbours" if size == 1 else f"the {size} nodes that hang together with {node}"
         raise DataError(
             "", f"{where}the signal has no value at {what}, so there is nothing to fill it in from",
             "give one value there, or remove these nodes",

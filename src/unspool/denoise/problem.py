@@ -15,7 +15,18 @@ from torch import Tensor
 
 from unspool.errors import DataError, InputError
 from unspool.graph import Graph
-from unspool.objective import EdgeSparse, Fidelity, Given, NodeFidelity, Objective, RowSparseFidelity, Smoothness, Term
+from unspool.objective import (
+    EdgeSparse,
+    Fidelity,
+    Given,
+    Incidence,
+    LaplacianSparse,
+    NodeFidelity,
+    Objective,
+    RowSparseFidelity,
+    Smoothness,
+    Term,
+)
 from unspool.objective.channel import Map
 from unspool.ops.prox import row_shrink
 
@@ -25,6 +36,10 @@ _MANY, _DECADES = 17, 4.0
 _CONSTANT = 1e-9
 #: The candidates of larger graphs are placed by the size of the signal alone.
 LARGEST_FACTORISED = 20_000
+#: Weights nearer to 1 (or to 0) than this leave too few digits to the other term.
+_NEARLY_ONE = 1 - 1e-13
+#: Differences across edges of this share of the values are rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -58,15 +73,15 @@ class DenoisingProblem(ABC):
 
     def candidates(self, x: Tensor, graph: Graph) -> Tensor:
         """Weights to try on a complete signal, the smoothest result last."""
-        ratio = self.unit(x, graph) * torch.logspace(-_DECADES, 0, _MANY, dtype=torch.float64)
-        weight = 1 / (1 + ratio)
-        weight = weight[(weight > 0) & (weight < 1)]  # of tiny signals some round to 1
-        if weight.numel() == 0:
+        unit = 1.0 if _constant(x, graph) else self.unit(x, graph)
+        weights = 1 / (1 + unit * torch.logspace(-_DECADES, 0, _MANY, dtype=torch.float64))
+        weights = weights[(weights < _NEARLY_ONE) & (weights > 1 - _NEARLY_ONE)]
+        if weights.numel() == 0:
             raise DataError(
                 "", f"the values of the signal are of the size {_size(x):.1g}, so no weight in (0, 1) balances {self.penalty(1.0).formula()}",
                 "multiply them by a number that brings them near 1",
             )  # fmt: skip
-        return weight
+        return weights
 
 
 class _Squares(DenoisingProblem):
@@ -106,8 +121,23 @@ class TotalVariation(_Squares):
 
 
 @dataclass(frozen=True)
+class Slopes(_Squares):
+    """Signals with straight slopes and few bends: α‖H − X‖² + (1 − α)‖LH‖₂,₁, trend filtering of order 1."""
+
+    name = "slopes"
+
+    def penalty(self, weight: float) -> Term:
+        """(1 − α)‖LH‖₂,₁."""
+        return LaplacianSparse(weight)
+
+    def unit(self, x: Tensor, graph: Graph) -> float:
+        """A thirtieth of where only constants are left, as for trend."""
+        return _typical(self.penalty(1.0), x, graph) / 30
+
+
+@dataclass(frozen=True)
 class Trend(_Squares):
-    """Signals with slopes and few bends: α‖H − X‖² + (1 − α)‖BLH‖₂,₁, trend filtering of order 2."""
+    """Signals with slopes and curves that change now and then: α‖H − X‖² + (1 − α)‖BLH‖₂,₁, trend filtering of order 2."""
 
     name = "trend"
 
@@ -175,7 +205,7 @@ class SeenRowSparseFidelity(RowSparseFidelity):
 
 
 #: The problems by name.
-PROBLEMS: dict[str, DenoisingProblem] = {p.name: p for p in (Smooth(), TotalVariation(), Trend(), Robust())}
+PROBLEMS: dict[str, DenoisingProblem] = {p.name: p for p in (Smooth(), TotalVariation(), Slopes(), Trend(), Robust())}
 
 
 def read_problem(given: Any) -> DenoisingProblem:
@@ -197,8 +227,13 @@ def _size(x: Tensor) -> float:
     return float(x.square().mean().sqrt()) or 1.0
 
 
+def _constant(x: Tensor, graph: Graph) -> bool:
+    """Whether neighbours have the same values, up to rounding: then every weight gives the same result."""
+    return bool(graph.laplacian_times(x).abs().max() <= _ROUNDING * graph.scale * x.abs().max())
+
+
 def _typical(term: Any, x: Tensor, graph: Graph) -> float:
-    """A large length of a row of M with KᵀM = 2(X − mean), up to constants: beyond it little but constants is left."""
+    """A large length of a row of M with KᵀM = 2(X − mean), up to constants, for K = B Lᵖ or Lᵖ: beyond it little but constants is left."""
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import splu
 
@@ -208,7 +243,9 @@ def _typical(term: Any, x: Tensor, graph: Graph) -> float:
     if graph.nodes > LARGEST_FACTORISED:
         return 100 * float(x.square().mean().sqrt()) / graph.scale**term.operator.power
     lap: Any = graph.laplacian().to_scipy()
-    k: Any = graph.incidence().to_scipy()
+    k: Any = (
+        graph.incidence().to_scipy() if isinstance(term.operator, Incidence) else eye_array(graph.nodes, format="csr")
+    )
     for _ in range(term.operator.power):
         k = k @ lap
     square = k.T @ k
@@ -219,5 +256,5 @@ def _typical(term: Any, x: Tensor, graph: Graph) -> float:
 
 
 __all__ = [
-    "PROBLEMS", "DenoisingProblem", "Robust", "SeenRowSparseFidelity", "Smooth", "TotalVariation", "Trend", "read_problem",
+    "PROBLEMS", "DenoisingProblem", "Robust", "SeenRowSparseFidelity", "Slopes", "Smooth", "TotalVariation", "Trend", "read_problem",
 ]  # fmt: skip

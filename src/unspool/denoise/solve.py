@@ -61,7 +61,8 @@ def denoise(
             :class:`HeldOut`. When omitted, SURE for smooth signals without missing entries, and HeldOut otherwise.
         noise_covariance: Σ, of the noise over channels, as one variance per channel or a matrix. T is its inverse times
             the mean variance; the identity when omitted. For smooth signals without missing entries.
-        problem: ``"smooth"``, ``"tv"`` (regions with sharp borders), ``"trend"`` (slopes with few bends) or ``"robust"`` (outliers).
+        problem: ``"smooth"``, ``"tv"`` (regions with sharp borders), ``"slopes"`` (straight lines with few bends), ``"trend"`` (slopes and
+            curves that change now and then) or ``"robust"`` (outliers).
         progress: called with how many candidates of how many are done, where they are tried one by one.
 
     Example:

@@ -35,8 +35,9 @@ class GraphDenoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Args:
         weight: α in (0, 1], or a rule that chooses it: :class:`~unspool.estimator.SURE`, :class:`~unspool.estimator.GCV` or
             :class:`~unspool.estimator.HeldOut`. When omitted, SURE for smooth signals without missing values, and HeldOut otherwise.
-        problem: what is minimised: ``"smooth"`` (above), ``"tv"`` (regions with sharp borders, ‖BH‖₂,₁ as the penalty), ``"trend"``
-            (slopes with few bends, ‖BLH‖₂,₁) or ``"robust"`` (a few nodes far off, ‖H − X‖₂,₁ as the fidelity).
+        problem: what is minimised: ``"smooth"`` (above), ``"tv"`` (regions with sharp borders, ‖BH‖₂,₁ as the penalty), ``"slopes"``
+            (straight lines with few bends, ‖LH‖₂,₁), ``"trend"`` (slopes and curves that change now and then, ‖BLH‖₂,₁) or
+            ``"robust"`` (a few nodes far off, ‖H − X‖₂,₁ as the fidelity).
         noise_covariance: Σ, of the noise over features, where it is known: one variance per feature, or a matrix. Then
             T = σ²Σ⁻¹ with σ² the mean variance (otherwise T = I), so that noisy features, and noisy mixtures of them, are smoothed
             more; SURE takes the noise level from it, GCV needs it up to a factor only. For features of different units give it, or

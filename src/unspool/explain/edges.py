@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from unspool.algorithm import Exact, Problem
 from unspool.errors import IncompatibleError
-from unspool.graph import edge_list
+from unspool.graph import Graph, edge_list
 from unspool.graph.from_edge_index import graph_of
 from unspool.nn.flatten import Densify
-from unspool.objective import Computed, EdgePenalty, EdgeSmoothness
+from unspool.objective import Computed, EdgePenalty, EdgeSmoothness, Given
 from unspool.ops import features_of
 from unspool.spectral.linear_form import evaluating, graph_for, propagation_of
-from unspool.unrolling import Unrolled
+from unspool.unrolling import FixedPoint, Implicit, Unrolled
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +26,9 @@ class EdgeWeights:
 
     Attributes:
         edges: the ends (i, j) of every edge with i < j, shape (2, edges).
-        weights: Γ of layer k = 1 ... K, in the H that the layer begins with; shape (K, edges).
-        whole: ρ′(0), the weight of an edge whose ends agree, against which others are small.
+        weights: Γ of layer k = 1 ... K, in the H that the layer begins with; shape (K, edges). A network that jumps to its minimiser or fixed point has
+            one row, at that point. Negative weights, which only :class:`~unspool.EdgeSmoothness` has, push the ends apart.
+        whole: ρ′(0), the weight of an edge whose ends agree, against which others are small; 1 for weights that a module computes.
         names: the nodes' own names, where the graph has any.
     """
 
@@ -35,33 +38,58 @@ class EdgeWeights:
     names: tuple[Any, ...] | None = None
 
     def reduced(self, top: int = 10, layer: int = -1) -> list[tuple[Any, Any, float]]:
-        """The edges that count least in a layer, as (one end, other end, Γ): the most reduced first.
+        """The edges that count least in a layer, as (one end, other end, Γ): those of the smallest size first, whatever their sign.
+
+        Args:
+            top: how many.
+            layer: from 0, or from the end: the last layer when omitted.
+        """
+        return self._listed(torch.argsort(self.weights[layer].abs(), stable=True)[:top], layer)
+
+    def of(self, node: int) -> EdgeWeights:
+        """The edges of one node alone, by its number."""
+        here = (self.edges == node).any(0)
+        return replace(self, edges=self.edges[:, here], weights=self.weights[:, here])
+
+    def repelling(self, top: int = 10, layer: int = -1) -> list[tuple[Any, Any, float]]:
+        """The edges that push their ends apart in a layer, as (one end, other end, w): the most negative weights first.
 
         Args:
             top: how many.
             layer: from 0, or from the end: the last layer when omitted.
         """
         row = self.weights[layer]
-        order = torch.argsort(row, stable=True)[:top].tolist()
-        return [(*(self._name(int(end)) for end in self.edges[:, e]), float(row[e])) for e in order]
+        order = torch.argsort(row, stable=True)
+        return self._listed(order[row[order] < 0][:top], layer)
 
     def cut(self, below: float = 0.1, layer: int = -1) -> Tensor:
-        """The edges whose weight in a layer is below a share of the whole one; shape (2, cut edges)."""
-        return self.edges[:, self.weights[layer] < below * self.whole]
+        """The edges whose weight in a layer is in size below a share of the whole one; shape (2, cut edges)."""
+        return self.edges[:, self.weights[layer].abs() < below * self.whole]
 
     def describe(self, top: int = 10, below: float = 0.1) -> str:
-        """How many edges each layer lets go of, and which count least in the last."""
-        count = self.edges.shape[1]
-        lines = [f"{count} edges, of weight {self.whole:.3g} where the ends agree", "layer   mean weight   let go"]
+        """How many edges each layer lets go of (and pushes apart, where weights have signs), and which count least in the last."""
+        count, signed = self.edges.shape[1], bool((self.weights < 0).any())
+        what = "with weights of either sign" if signed else f"of weight {self.whole:.3g} where the ends agree"
+        lines = [f"{count} edges, {what}", f"layer   mean weight   let go{'   pushed apart' if signed else ''}"]
         for k, row in enumerate(self.weights, start=1):
-            gone = int((row < below * self.whole).sum())
+            gone, apart = int((row.abs() < below * self.whole).sum()), int((row < 0).sum())
             mean = float(row.mean()) if count else float("nan")
-            lines.append(f"{k:>5}   {mean:>11.3g}   {gone:>6}")
-        lines.append(f"(let go: below {below:.0%} of that weight)")
+            lines.append(f"{k:>5}   {mean:>11.3g}   {gone:>6}{f'   {apart:>12}' if signed else ''}")
+        of = (
+            f"{below:.0%} of {self.whole:.3g}, in size; pushed apart: below 0"
+            if signed
+            else f"{below:.0%} of that weight"
+        )
+        lines.append(f"(let go: below {of})")
+        if signed:
+            lines += ["the edges that push most in the last layer:", *_shown(self.repelling(top))]
         if count:
-            lines.append("the edges that count least in the last layer:")
-            lines += [f"  {i} – {j}   {weight:.3g}" for i, j, weight in self.reduced(top)]
+            lines += ["the edges that count least in the last layer:", *_shown(self.reduced(top))]
         return "\n".join(lines)
+
+    def _listed(self, chosen: Tensor, layer: int) -> list[tuple[Any, Any, float]]:
+        row = self.weights[layer]
+        return [(*(self._name(int(end)) for end in self.edges[:, e]), float(row[e])) for e in chosen.tolist()]
 
     def _name(self, node: int) -> Any:
         return node if self.names is None else self.names[node]
@@ -76,7 +104,7 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
 
     A network with :class:`~unspool.EdgePenalty` weighs the edge e by :math:`\Gamma_e = \rho'(\lVert (BH)_e\rVert^2)` at the H that a layer begins
     with: attention that comes out of the objective. Edges whose ends differ much count little in it. Weights that are computed from what is given
-    (:class:`~unspool.models.TrustGNN`, :class:`~unspool.models.SignedGNN`) are the same in all layers.
+    (:class:`~unspool.models.TrustGNN`, :class:`~unspool.models.SignedGNN`) are the same in all layers; those of SignedGNN have signs.
 
     Args:
         model: a model such as :class:`~unspool.models.TWIRLS`, :class:`~unspool.models.PGNN` or :class:`~unspool.models.TrustGNN`, or an unrolled
@@ -98,9 +126,7 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
         >>> found.reduced(top=1)
         [(1, 2, 0.0)]
     """
-    net = propagation_of(model)
-    every = net.objective.terms if isinstance(net, Unrolled) else ()
-    terms: list[Any] = [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
+    net, terms = propagation_of(model), weighing(model)
     if len(terms) != 1:
         name = type(model).__name__
         raise IncompatibleError(
@@ -113,20 +139,44 @@ def edge_weights(model: Any, x: Any, graph: Any) -> EdgeWeights:
     with evaluating(model):
         model(x, where)  # refuses what does not fit, in the model's own words
         z = Densify()(x) if net is model else model.p_pre(x)
-        problems = [net.problem(z, where, k, x if net.needs_features else None) for k in range(1, net.depth + 1)]
-        state = net.algorithm.init(net.start.tensor(z), problems[0])
-        rows: list[Tensor] = []
-        for problem in problems:
-            rows.append(terms[0].edge_weights(state[0], problem.given).to("cpu", torch.float64))
-            state = net.algorithm.update(state, problem)
-    return EdgeWeights(edge_list(where).cpu(), torch.stack(rows), _whole(terms[0]), where.names)
+        features = x if net.needs_features else None
+        problems = [net.problem(z, where, k, features) for k in range(1, net.depth + 1)]
+        rows = [terms[0].edge_weights(h, on.given) for h, on in _iterates(net, problems, z, where, features)]
+    weights = torch.stack([row.to("cpu", torch.float64) for row in rows])
+    return EdgeWeights(edge_list(where).cpu(), weights, _whole(terms[0], problems[0].given), where.names)
+
+
+def _iterates(
+    net: Unrolled, problems: list[Problem], z: Tensor, where: Graph, features: Any
+) -> Iterator[tuple[Tensor, Problem]]:
+    """What every layer begins with, and its problem; where the network jumps, the point that it jumps to."""
+    if isinstance(net.adjoint, FixedPoint | Implicit) or isinstance(net.algorithm, Exact):
+        yield (net(z, where) if features is None else net(z, where, features=features)), problems[0]
+        return
+    state = net.algorithm.init(net.start.tensor(z), problems[0])
+    for problem in problems:
+        yield state[0], problem
+        state = net.algorithm.update(state, problem)
+
+
+def _shown(edges: list[tuple[Any, Any, float]]) -> list[str]:
+    return [f"  {i} – {j}   {weight:.3g}" for i, j, weight in edges]
+
+
+def weighing(model: Any) -> list[Any]:
+    """The terms of a network that weigh edges, each by what it sees there."""
+    net = propagation_of(model)
+    every = net.objective.terms if isinstance(net, Unrolled) else ()
+    return [term for term in every if isinstance(term, EdgePenalty) or _computed(term)]
 
 
 def _computed(term: Any) -> bool:
     return isinstance(term, EdgeSmoothness) and isinstance(term.edges, Computed)
 
 
-def _whole(term: Any) -> float:
+def _whole(term: Any, given: Given) -> float:
     """The weight of an edge whose ends agree."""
-    penalty = term.penalty if isinstance(term, EdgePenalty) else getattr(term.edges.module, "penalty", None)
+    penalty = (
+        term.penalty.filled(given) if isinstance(term, EdgePenalty) else getattr(term.edges.module, "penalty", None)
+    )
     return 1.0 if penalty is None else float(penalty.slope(torch.zeros((), dtype=torch.float64)))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError
 from unspool.explain.change import Change, feature_shares, term_shares
+from unspool.explain.edges import edge_weights, weighing
 from unspool.explain.explanation import Explanation
 from unspool.explain.node import cut_off, distances, find_node, row_of
 from unspool.explain.score import Against, Outputs, Readout, affine_head, choose, predictions
@@ -122,6 +123,7 @@ def explain(
         response_note=why,
         layers=layers,
         layers_note=refusal,
+        edges=edge_weights(model, scene.x, scene.graph).of(place) if len(weighing(model)) == 1 else None,
     )
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from unspool.explain.change import Change, Features, TermShare
+from unspool.explain.edges import EdgeWeights
 from unspool.explain.score import Outputs, Score
 from unspool.explain.splitting import Split
 from unspool.notebook import facts, table
@@ -82,6 +83,7 @@ class Explanation:
         features: raw features behind the node's own part, or None.
         response: the frequency response, where it is known exactly; else ``response_note`` says why not.
         layers: the gradient steps behind trained coefficients; else ``layers_note`` says why there are none.
+        edges: how much each of the node's own edges counts, in a network that weighs them (:func:`edge_weights`); None in others.
     """
 
     model: str
@@ -102,6 +104,7 @@ class Explanation:
     response_note: str
     layers: ReadBack | None
     layers_note: str
+    edges: EdgeWeights | None = None
 
     # -- sums ------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from unspool.explain.explanation import Explanation
 from unspool.explain.score import Outputs
-from unspool.explain.text import hop_rows
+from unspool.explain.text import edge_rows, hop_rows
 
 
 def record(found: Explanation, top: int | None = None) -> dict[str, Any]:
@@ -39,6 +39,7 @@ def record(found: Explanation, top: int | None = None) -> dict[str, Any]:
         "distances": [{"edges": d, "contribution": v} for d, v in found.by_distance.items()],
         "nodes": [_node_record(found, p) for p in [found.place, *places]],
         "all_other_nodes": parts.neighbours - float(split.total[places].sum()),
+        "edge_weights": None if found.edges is None else [{"name": n, "weight": w} for n, w in edge_rows(found)],
         "change": {
             "before": change.before.tolist(), "after": change.after.tolist(), "distance": change.distance,
             "cosine": change.cosine, "outputs_without_neighbours": None if change.alone is None else change.alone.tolist(),

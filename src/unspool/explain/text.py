@@ -24,6 +24,7 @@ def describe(found: Explanation, top: int = 10) -> str:
         _parts(found),
         _hops(found),
         _neighbours(found, top),
+        _edges(found, top),
         _change(found),
         _features(found, top),
         _frequencies(found),
@@ -120,6 +121,27 @@ def _neighbours(found: Explanation, top: int) -> list[str]:
         rest = found.parts.neighbours - float(found.split.total[places].sum())
         lines.append(f"  {'all others':<{width}}  {'':>5}  {_number(rest, found):>12}")
     return lines
+
+
+def edge_rows(found: Explanation, top: int | None = None) -> list[tuple[str, float]]:
+    """The other ends of the node's edges, each with its weight in the last layer: the lowest weights first."""
+    if found.edges is None:
+        return []
+    row = found.edges.weights[-1]
+    order = torch.argsort(row, stable=True)[:top].tolist()
+    ends = found.edges.edges.sum(0) - found.node
+    return [(found.name_of(int(ends[e])), float(row[e])) for e in order]
+
+
+def _edges(found: Explanation, top: int) -> list[str]:
+    rows = edge_rows(found, top)
+    if found.edges is None or not rows:
+        return []
+    width = max(len(cut(name)) for name, _ in rows)
+    many, gone = found.edges.edges.shape[1], found.edges.cut().shape[1]
+    signs = "; below 0 it pushes apart" if bool((found.edges.weights[-1] < 0).any()) else ""
+    title = f"how much its edges count in the last layer ({len(rows)} of {many}, {gone} let go; {found.edges.whole:.3g} is a whole one{signs})"
+    return [title, *(f"  {cut(name):<{width}}  {weight:>8.3g}" for name, weight in rows)]
 
 
 def _change(found: Explanation) -> list[str]:

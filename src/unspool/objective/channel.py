@@ -7,7 +7,9 @@ therefore adds it to the diagonal: ``1 - T`` is I − T.
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -182,3 +184,26 @@ def eigenvalue_bounds(maps: tuple[Map, ...], top: float) -> tuple[Map, Map]:
     for a, b in ranges[1:]:
         low, high = smaller(low, a), larger(high, b)
     return low, high
+
+
+def tensor_of(value: Any) -> Tensor:
+    """A tensor, array, list or tuple of numbers as a tensor; True and False count as 1 and 0.
+
+    Example:
+        >>> tensor_of([True, False])
+        tensor([1., 0.])
+    """
+    try:  # a copy, so that read-only and reversed arrays do, too
+        made = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    except (TypeError, ValueError):
+        what = type(value).__name__
+        raise TypeError(f"a {what} is not a coefficient unless it holds numbers alone, in rows of one length") from None
+    return made.float() if made.dtype == torch.bool else made
+
+
+def strange(t: Map) -> float | None:
+    """The first number in it that is not finite; None where all are."""
+    if not isinstance(t, Tensor):
+        return None if math.isfinite(t) else t
+    bad = t[~torch.isfinite(t)]
+    return float(bad[0]) if bad.numel() else None

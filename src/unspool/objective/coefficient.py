@@ -7,12 +7,12 @@ the unrolled network does, and hands each layer's values to :meth:`Coefficient.e
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -118,9 +118,8 @@ class Fixed(Coefficient):
             raise TypeError(
                 "a coefficient is a tensor that requires gradients, which a fixed value would lose; use Learnable(tensor)"
             )
-        finite = torch.isfinite(self.value).all() if isinstance(self.value, Tensor) else math.isfinite(self.value)
-        if not bool(finite):
-            raise ValueError(f"a coefficient is {self.value}: coefficients must be finite numbers")
+        if channel.strange(self.value) is not None:
+            raise ValueError(f"a coefficient is {channel.strange(self.value)}: coefficients must be finite numbers")
         if isinstance(self.value, Tensor):  # fixed means fixed, whatever becomes of the caller's tensor
             object.__setattr__(self, "value", self.value.clone())
 
@@ -385,10 +384,11 @@ INITIAL: Values = _Initial()
 
 
 def as_coefficient(value: Any) -> Coefficient:
-    """Numbers and tensors become :class:`Fixed`; coefficients stay what they are."""
+    """Numbers, tensors, arrays and lists of numbers become :class:`Fixed`; True and False count as 1 and 0; coefficients stay what they are."""
     if isinstance(value, Coefficient):
         return value
-    if isinstance(value, Tensor):
+    if isinstance(value, list | tuple | np.ndarray | Tensor):
+        value = channel.tensor_of(value)
         return Fixed(value if value.ndim or value.requires_grad else float(value))
     try:
         return Fixed(float(value))

@@ -118,7 +118,7 @@ class EdgeSparse(_FewRows):
     Args:
         weight: λ, a number or coefficient of at least 0.
         rows: whether an edge jumps in all channels together (‖BH‖₂,₁) or in each alone (‖BH‖₁).
-        order: 1 for jumps; 2 for bends, ‖B L H‖, and so on (trend filtering).
+        order: 1 for jumps; 2 for changes of how the signal bends, ‖B L H‖, and so on. Straight lines with bends ask for :class:`LaplacianSparse`.
 
     Example:
         >>> import torch, unspool as us

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 
-from unspool.objective.coefficient import Leaf
+from unspool.errors import IncompatibleError
+from unspool.graph import Graph
+from unspool.objective.coefficient import INITIAL, Leaf, Values
 
 
 class Computed(Leaf):
@@ -25,7 +30,7 @@ class Computed(Leaf):
         >>> net = us.unroll(us.Fidelity(0.5) + us.EdgeSmoothness(signs, 0.25), us.GradientDescent(step=0.5), depth=2)
         >>> net
         Unrolled(
-          0.5 ‖H − X‖²  +  0.25 Σₑ wₑ ‖(B H)ₑ‖²
+          0.5 ‖H − X‖²  +  0.25 Σₑ w(X)ₑ ‖(B H)ₑ‖²
           2 × GradientDescent, from Input(), adjoint Stored()
           learns w(X) (EdgeScore, 97)
         )
@@ -87,4 +92,28 @@ class FeatureComputed(Computed):
         return f"FeatureComputed({type(self.module).__name__}, {self})"
 
 
-__all__ = ["Computed", "FeatureComputed"]
+@torch.no_grad()
+def values_at(leaves: Iterable[Leaf], x: Tensor, graph: Graph, values: Values = INITIAL) -> Values:
+    """Values without a network: those given, or what leaves start with; computed ones are computed here, in the dtype of X.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> score = us.Computed(us.nn.EdgeScore(2))
+        >>> values_at([score], torch.eye(2), us.graph.path(2))[score].shape
+        torch.Size([1])
+    """
+    leaves = tuple(leaves)
+    computed = [leaf for leaf in leaves if isinstance(leaf, Computed)]
+    if not computed or values is not INITIAL:
+        return values
+    made: dict[Leaf, Tensor] = {leaf: values[leaf] for leaf in leaves}
+    for leaf in computed:
+        if isinstance(leaf, FeatureComputed):
+            raise IncompatibleError(
+                f"{leaf} is computed from features that are not known here; unroll a network and call net(x, graph, features=...)"
+            )
+        made[leaf] = copy.deepcopy(leaf.module).to(x)(x, graph)
+    return made
+
+
+__all__ = ["Computed", "FeatureComputed", "values_at"]

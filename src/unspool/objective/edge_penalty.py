@@ -66,8 +66,8 @@ class Penalty(ABC):
 class Power(Penalty):
     """‖·‖ᵖ, smoothed near 0 for p < 2: (s + ε²)^(p/2) − εᵖ.
 
-    For p > 2 it rises faster than any quadratic: there is no step 1/L, and Jacobi steps may swing around the minimiser, which
-    :class:`~unspool.algorithm.Newton` reaches.
+    For p > 2 the quadratic that touches it lies below it, not above: ``Reweighted`` refuses it, and ``Jacobi()`` overshoots and may swing for ever.
+    ``Newton()`` does not, nor do shorter steps, ``Jacobi(step=1 / (p - 1))``.
 
     Args:
         p: at least 1.
@@ -246,10 +246,9 @@ class EdgePenalty(SmoothTerm):
         """2 |β| max ρ′ · λmax(L); there is none for p > 2."""
         steepest = self.penalty.filled(given).steepest
         if isinstance(steepest, float) and steepest == float("inf"):
-            raise InputError(
-                "penalty",
-                self.penalty,
-                "a penalty with a bounded slope for steps of 1/L; unroll Newton(), or a rule with a step of its own",
+            raise IncompatibleError(
+                f"{self.penalty.formula('(B H)ₑ')} has no bound on its slope, so there are no steps of 1/L; unroll Newton(), or give "
+                "the algorithm a step"
             )
         return 4 * given.graph.scale * steepest * channel.spectral_norm(given[self.weight])
 

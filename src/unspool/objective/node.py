@@ -26,8 +26,8 @@ class NodeFidelity(SmoothTerm):
     A zero weight is a missing value, which the other terms fill in from its neighbours.
 
     Args:
-        nodes: c, of shape (nodes,), (nodes, 1) or (nodes, features): given, ``Learnable(tensor)`` or ``Computed(module)``;
-            True and False count as 1 and 0. For a stack of signals the last two may have its leading dimensions before them.
+        nodes: c, of shape (nodes,), (nodes, 1) or (nodes, features): a tensor, array or list, ``Learnable(tensor)`` or
+            ``Computed(module)``; True and False count as 1 and 0. For a stack of signals the last two may have its leading dimensions before them.
         weight: α, a number or coefficient.
         target: Y in the place of X, of the shape of X: labels, say.
 
@@ -48,10 +48,7 @@ class NodeFidelity(SmoothTerm):
     affine_gradient = True
 
     def __post_init__(self) -> None:
-        nodes = self.nodes
-        if isinstance(nodes, Tensor) and nodes.dtype == torch.bool:
-            nodes = nodes.float()
-        object.__setattr__(self, "nodes", as_coefficient(nodes))
+        object.__setattr__(self, "nodes", as_coefficient(self.nodes))
         object.__setattr__(self, "weight", as_coefficient(self.weight))
         if not self.weight.number:
             raise TypeError(

@@ -13,8 +13,9 @@ from unspool.graph import Graph
 from unspool.notebook import mathml, paragraphs
 from unspool.objective import channel
 from unspool.objective.channel import Map
-from unspool.objective.coefficient import INITIAL, Leaf, Values
+from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as_coefficient
 from unspool.objective.composite import check_operator_of
+from unspool.objective.computed import values_at
 from unspool.objective.kind import Kind
 from unspool.objective.term import (
     Given,
@@ -133,11 +134,11 @@ class Objective:
 
     def value(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL, step: Map | None = None) -> Tensor:
         """The objective at H, at the given (or starting) values of its coefficients."""
-        return self.value_at(h, Given(x, graph, values, step))
+        return self.value_at(h, Given(x, graph, values_at(self.leaves, x, graph, values), step))
 
     def gradient(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL) -> Tensor:
         """The gradient of the smooth part at H."""
-        return self.gradient_at(h, Given(x, graph, values))
+        return self.gradient_at(h, Given(x, graph, values_at(self.leaves, x, graph, values)))
 
     def value_at(self, h: Tensor, given: Given) -> Tensor:
         """The sum of all terms' values."""
@@ -263,8 +264,22 @@ def as_objective(value: Any) -> Objective:
 
 
 def check_proximable(objective: Objective) -> None:
-    """Refuse sums of proximable terms whose joint proximal operator is not the one after the other."""
+    """Refuse sums of proximable terms whose joint proximal operator is not the one after the other, and weights that start below 0."""
     _in_order(objective.proximable_terms)
+    for term in (*objective.proximable_terms, *objective.composite_terms):
+        if type(term).is_convex is Term.is_convex and (lowest := _lowest_weight(term)) < 0:
+            raise IncompatibleError(
+                f"{term.formula()} is not convex at these values, so it has no proximal operator; its weight is −{-lowest:.4g}: keep it non-negative"
+            )
+
+
+def _lowest_weight(term: Term) -> float:
+    """The smallest number in the weight that a term starts with."""
+    weight = getattr(term, "weight", None)
+    if not isinstance(weight, Coefficient | float | int):
+        return 0.0
+    value = as_coefficient(weight).evaluate(INITIAL)
+    return float(value.detach().min()) if isinstance(value, Tensor) else float(value)
 
 
 def _in_order(terms: tuple[ProximableTerm, ...]) -> tuple[ProximableTerm, ...]:

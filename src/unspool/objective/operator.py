@@ -123,10 +123,11 @@ class GroupDifference(LinearOperator):
     def __post_init__(self) -> None:
         groups = torch.as_tensor(self.groups)
         if groups.ndim != 1 or not bool(((groups == 0) | (groups == 1) | (groups == -1)).all()):
-            raise InputError("groups", self.groups, "0, 1 or −1 for every node")
+            strange = groups.unique()[:6].tolist() if groups.ndim == 1 else f"shape {tuple(groups.shape)}"
+            raise InputError("groups", strange, "0, 1 or −1 for every node")
         counts = [int((groups == g).sum()) for g in (0, 1)]
         if min(counts) == 0:
-            raise InputError("groups", self.groups, "at least one node in each of the groups 0 and 1")
+            raise InputError("groups", groups.unique().tolist(), "at least one node in each of the groups 0 and 1")
         row = (groups == 1).double() / counts[1] - (groups == 0).double() / counts[0]
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "_row", row)

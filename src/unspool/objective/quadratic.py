@@ -10,7 +10,7 @@ from torch import Tensor
 from unspool.errors import IncompatibleError
 from unspool.objective import channel
 from unspool.objective.channel import Map, largest_size
-from unspool.objective.coefficient import Coefficient, Fixed, as_coefficient
+from unspool.objective.coefficient import Coefficient, Fixed, Leaf, as_coefficient
 from unspool.objective.formula import leading
 from unspool.objective.term import Given, SmoothTerm, Stencil, StencilTerm
 
@@ -215,9 +215,9 @@ class EdgeSmoothness(SmoothTerm):
         return bool((self._edge_weights(given) * given[self.weight] >= 0).all())
 
     def formula(self) -> str:
-        """β Σₑ wₑ ‖(B H)ₑ‖²."""
-        lead = leading(self.weight)
-        return f"{lead}Σₑ wₑ ‖(B H)ₑ‖²"
+        """β Σₑ wₑ ‖(B H)ₑ‖², with the name of the weights where they have one."""
+        name = self.edges.name if isinstance(self.edges, Leaf | Fixed) else None
+        return f"{leading(self.weight)}Σₑ {'w' if name is None else name}ₑ ‖(B H)ₑ‖²"
 
 
 def require_symmetric(term: SmoothTerm) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unspool.graph import Graph
 from unspool.objective import CompositeTerm, Given, LinearOperator
-from unspool.testing.laws import random_signal, relative, require, small_graph
+from unspool.testing.laws import random_signal, relative, require, run_on, small_graph
 
 
 def check_operator(operator: LinearOperator, features: int = 3, graph: Graph | None = None, seed: int = 0) -> None:
@@ -26,11 +26,11 @@ def check_operator(operator: LinearOperator, features: int = 3, graph: Graph | N
         >>> import unspool as us
         >>> us.testing.check_operator(us.Incidence(power=1))
     """
-    graph = small_graph() if graph is None else graph
+    chosen, graph = graph is not None, small_graph() if graph is None else graph
     generator = torch.Generator().manual_seed(seed)
     name = type(operator).__name__
     a, b = (random_signal(graph, features, generator) for _ in range(2))
-    image = operator(a, graph)
+    image = run_on(name, lambda: operator(a, graph), graph, chosen)
     gap = relative(operator(2 * a - 3 * b, graph), 2 * image - 3 * operator(b, graph))
     require(gap < 1e-9, f"{name} is not linear (off by {gap:.1e})")
     stacked = operator(torch.stack([a, b]), graph)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unspool.errors import IncompatibleError
-from unspool.objective import CompositeTerm, Given, Learnable, ProximableTerm, SmoothTerm, Term
+from unspool.objective import INITIAL, CompositeTerm, Given, Learnable, ProximableTerm, SmoothTerm, Term
 from unspool.testing.laws import LawBroken, require
 
 #: Finite differences are taken so far apart, as a share of what they are taken in.
@@ -69,7 +69,8 @@ def _slopes(
     term: Term, h: Tensor, size: float, given: Given, generator: torch.Generator
 ) -> list[tuple[str, float, float]]:
     """What autograd misses at a point: the name of the variable, autograd's slope along a direction, the true one."""
-    raw = [leaf.start().detach().to(h) for leaf in term.leaves]
+    start = INITIAL if given.values is None else given.values
+    raw = [(start[leaf] if leaf in start else leaf.start()).detach().to(h) for leaf in term.leaves]
     names = ["H", "X", "the step", *(str(leaf) for leaf in term.leaves)]
     at = [h, given.x, torch.tensor(0.5).to(h), *raw]
     with torch.no_grad():

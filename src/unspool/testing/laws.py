@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError
 from unspool.graph import Graph, grid
 
 
@@ -16,6 +19,19 @@ def require(ok: bool, sentence: str) -> None:
     """Raise :class:`LawBroken` with the sentence unless ok."""
     if not ok:
         raise LawBroken(sentence)
+
+
+def run_on(name: str, run: Callable[[], Tensor], graph: Graph, chosen: bool) -> Tensor:
+    """The result of a part on a graph; where it does not fit the one of twelve nodes, because nobody chose another, a sentence says so."""
+    try:
+        return run()
+    except (RuntimeError, IndexError) as problem:
+        if chosen:
+            raise
+        first = str(problem).splitlines()[0]
+        raise IncompatibleError(
+            f"{name} does not run on the graph of {graph.nodes} nodes that it is tried on ({first}); if it belongs to one graph, give that: graph=..."
+        ) from problem
 
 
 def small_graph() -> Graph:

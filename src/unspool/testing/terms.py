@@ -12,10 +12,11 @@ from unspool.errors import IncompatibleError
 from unspool.graph import Graph
 from unspool.objective import CompositeTerm, Given, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import check_owned
+from unspool.objective.computed import values_at
 from unspool.objective.term import checked_kind, stencil_gradient
 from unspool.testing.composite import check_composite
 from unspool.testing.derivatives import check_derivatives
-from unspool.testing.laws import LawBroken, random_signal, relative, require, small_graph
+from unspool.testing.laws import LawBroken, random_signal, relative, require, run_on, small_graph
 
 #: How far from 0 and from the input a term is tried.
 SIZES = (0.01, 0.1, 1.0, 10.0, 30.0)
@@ -52,15 +53,16 @@ def check_term(term: Term, features: int = 3, graph: Graph | None = None, seed: 
         >>> us.testing.check_term(us.Fidelity(0.3, metric=us.Symmetric(3)))
         >>> us.testing.check_term(us.RowSparseFidelity(0.4))
     """
-    graph = small_graph() if graph is None else graph
+    chosen, graph = graph is not None, small_graph() if graph is None else graph
     generator = torch.Generator().manual_seed(seed)
     x, h = random_signal(graph, features, generator), random_signal(graph, features, generator)
-    given = Given(x, graph, step=0.5)
+    given = Given(x, graph, values_at(term.leaves, x, graph), step=0.5)
     try:
         checked_kind(term)
         check_owned(term.name, term)
     except (IncompatibleError, TypeError) as refusal:
         raise LawBroken(str(refusal)) from None
+    run_on(term.name, lambda: term.value(h, given), graph, chosen)
     _check_value(term, h, given)
     _check_input(term, h, given, generator)
     if term.is_convex(given):
@@ -168,9 +170,17 @@ def _check_gradient(term: SmoothTerm, given: Given, generator: torch.Generator) 
         require(gap < 1e-8, f"{term.name}.stencil does not reproduce its gradient (off by {gap:.1e})")
 
 
+def _bound(term: SmoothTerm, given: Given) -> float:
+    """L; infinite for a term that says there is none, as penalties that grow faster than squares do."""
+    try:
+        return float(term.lipschitz(given))
+    except IncompatibleError:
+        return float("inf")
+
+
 def _check_curvature(term: SmoothTerm, given: Given, generator: torch.Generator) -> None:
     """The Hessian at every point, or a block of it: its eigenvalues lie in [−L, L], and in [0, L] for a convex term."""
-    bound, convex = float(term.lipschitz(given)), term.is_convex(given)
+    bound, convex = _bound(term, given), term.is_convex(given)
     for size, h in _points(given, generator):
         low, high = _curvature(term, h, 1e-4 * max(size, 0.1), given, generator)
         rounding = 1e-6 * (1 + max(abs(low), abs(high)))

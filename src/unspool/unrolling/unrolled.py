@@ -299,7 +299,7 @@ class Unrolled(nn.Module):
             )
         if self.computed:
             raise IncompatibleError(
-                f"{', '.join(self.computed)} is computed from the input, so every input has a problem of its own: see net.problem(x, graph, 1)"
+                f"the input computes {' and '.join(self.computed)}, so every input has a problem of its own: see net.problem(x, graph, 1)"
             )
         where = ring(3).to(torch.float64) if graph is None else graph.to("cpu").to(torch.float64)
         x = torch.zeros(where.nodes, 1, dtype=torch.float64)

@@ -27,10 +27,11 @@ from unspool.cli.number_types import Finite, Whole
 )
 @click.option(
     "--problem",
-    type=click.Choice(["smooth", "tv", "trend", "robust"]),
+    type=click.Choice(["smooth", "tv", "slopes", "trend", "robust"]),
     default="smooth",
     show_default=True,
-    help="smooth: slow changes; tv: regions with sharp borders; trend: slopes with few bends; robust: a few nodes far off.",
+    help="smooth: slow changes; tv: regions with sharp borders; slopes: straight lines with few bends; trend: slopes and curves that change now and "
+    "then; robust: a few nodes far off.",
 )
 @click.option("--fill", is_flag=True, help="Fill in empty cells and NaN from their neighbours; refused when omitted.")
 @click.option(
@@ -69,7 +70,7 @@ def denoise(**options: Any) -> None:
     estimate of the risk (sure), by generalised cross-validation (gcv), which needs no noise level, or by how well values are
     predicted that were hidden (held-out). held-out works for every problem; sure and gcv for all but robust, and without gaps.
 
-    Problems: smooth as above; tv has the penalty (1−α)‖BH‖₂,₁; trend (1−α)‖BLH‖₂,₁; robust the fidelity α‖H−X‖₂,₁.
+    Problems: smooth as above; tv has the penalty (1−α)‖BH‖₂,₁; slopes (1−α)‖LH‖₂,₁; trend (1−α)‖BLH‖₂,₁; robust the fidelity α‖H−X‖₂,₁.
 
     Example: unspool denoise --edges roads.csv --features temperatures.csv --problem tv --fill --out clean.csv
     """
