@@ -170,6 +170,9 @@ def test_other_edges_begin_anew(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         built(tmp_path / "g", index)
     monkeypatch.undo()
+    with pytest.raises(ValueError, match="names node"):  # a slip costs nothing
+        built(tmp_path / "g", index, nodes=10)
+    assert (tmp_path / "g" / ".building" / "progress.json").exists()
     built(tmp_path / "g", other, asked={"edges": "others"}, directed=False)
     same(Graph.open(tmp_path / "g"), made(other, directed=False))
 
@@ -222,6 +225,7 @@ def test_too_small_a_memory_is_refused_with_what_is_needed(tmp_path):
     index, _ = listed(10)
     with pytest.raises(InputError, match=r"memory='0.125GB': expected at least 0.\d+GB for this graph of 1500 nodes"):
         built(tmp_path / "g", index, memory=LEAST)
+    assert not (tmp_path / "g").exists()
 
 
 @pytest.mark.parametrize(

@@ -292,8 +292,7 @@ def test_what_is_not_finite_is_named_before_anything_counts(value, x, graph, tmp
     for given in (bad, bad.to_sparse(), tmp_path / "x.npy"):
         with pytest.raises(InputError, match="node 17 has this as feature 33"):
             us.hops.write(graph, given, 1, tmp_path / "h", memory=small(16, graph))
-        with pytest.raises(DataError, match="not finished"):
-            us.hops.open(tmp_path / "h")
+        assert not (tmp_path / "h").exists()
 
 
 def test_files_that_are_none_are_named(x, graph, tmp_path):
@@ -326,10 +325,36 @@ def test_a_full_disk_is_said_before_the_work_and_amid_it(x, graph, tmp_path, mon
     monkeypatch.setattr(writing, "append", no_room)
     with pytest.raises(OSError, match="No space left"):
         us.hops.write(graph, x, DEPTH, tmp_path / "h")
-    with pytest.raises(DataError, match="not finished"):
-        us.hops.open(tmp_path / "h")
+    assert not (tmp_path / "h").exists()
     monkeypatch.undo()
     assert us.hops.write(graph, x, DEPTH, tmp_path / "h").depth == DEPTH
+
+
+def test_what_can_be_gone_on_with_stays_and_is_said(x, graph, tmp_path, monkeypatch):
+    real, told = columns.ArrayColumns.read, []
+
+    def once(self, first, out):
+        if first:
+            raise KeyboardInterrupt
+        real(self, first, out)
+
+    monkeypatch.setattr(columns.ArrayColumns, "read", once)
+    with pytest.raises(KeyboardInterrupt):
+        us.hops.write(graph, x, DEPTH, tmp_path / "h", memory=small(16, graph), tell=told.append)
+    assert (
+        told[-1]
+        == f"{tmp_path}/h keeps what was done so far: run the same unspool hops again to go on, or remove the folder"
+    )
+    monkeypatch.undo()
+    us.hops.write(graph, x, DEPTH, tmp_path / "h", memory=small(16, graph), tell=told.append)
+    assert sum(line.startswith("slab 1 of") for line in told) == 1
+
+
+def test_files_of_others_are_not_written_over(x, graph, tmp_path):
+    (tmp_path / "hops.bin").write_text("mine")
+    with pytest.raises(DataError, match=r"it holds a hops.bin, which would be written over; choose another folder"):
+        us.hops.write(graph, x, DEPTH, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["hops.bin"]
 
 
 def test_slabs_are_whole_lines_of_the_cache_and_cover_all(graph):
