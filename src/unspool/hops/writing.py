@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -89,7 +89,8 @@ class Plan:
 
 def write(
     graph: Graph, x: Any, depth: int, out: str | os.PathLike[str], *, nodes: Any = None, memory: int = MEMORY,
-    facts: NodeFacts | None = None, dtype: torch.dtype | None = None, tell: Callable[[str], None] = lambda _: None,
+    facts: NodeFacts | None = None, dtype: torch.dtype | None = None, feature_columns: Sequence[str] | None = None,
+    drop_columns: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None,
 ) -> StoredHops:  # fmt: skip
     """Write Aᵏ X, k = 0 ... K, for some nodes of a graph into a folder, within a budget of memory.
 
@@ -109,6 +110,7 @@ def write(
         facts: what is known of the nodes of the graph: labels, a split, names.
         dtype: of the signals and of what is stored, that of the graph when omitted; ``torch.bfloat16`` takes half of it, on graphs without
             weights, with sums in float32.
+        feature_columns, drop_columns: columns to take and to leave out, where ``x`` is a file with a table.
         tell: is told what is being done.
 
     Example:
@@ -121,7 +123,8 @@ def write(
         depth = Whole(1).accept(depth)
     except Mismatch:
         raise InputError("depth", depth, Whole(1).expected) from None
-    columns, chosen = columns_of(x), None if nodes is None else read_nodes(nodes, graph.nodes)
+    columns = columns_of(x, feature_columns, drop_columns)
+    chosen = None if nodes is None else read_nodes(nodes, graph.nodes)
     if columns.shape[0] != graph.nodes:
         raise InputError("features", columns.shape[0], f"a row for each of the {graph.nodes} nodes of the graph")
     known = facts if facts is None or chosen is None else facts.at(chosen)

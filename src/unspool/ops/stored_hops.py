@@ -73,10 +73,7 @@ class StoredHops:
             depth: the last hop that is wanted; all by default.
         """
         wanted = self.depth if depth is None else depth
-        if wanted > self.depth:
-            raise IncompatibleError(
-                f"hop {wanted} is wanted, and hops 0 to {self.depth} are stored; take a network of depth {self.depth} at most, or write more hops"
-            )
+        self.check_depth(wanted)
         if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < self.shape[0]:
             raise InputError("rows", int(rows.max()), f"numbers of stored rows, from 0 to {self.shape[0] - 1}")
         if self._memory is not None:
@@ -134,6 +131,13 @@ class StoredHops:
             return replace(self, dtype=target, _open=[])
         memory = None if self._memory is None else self._memory.to(target)
         return replace(self, device=_numbered(target), _open=[], _memory=memory)
+
+    def check_depth(self, wanted: int) -> None:
+        """Refuse a hop beyond those that are stored."""
+        if wanted > self.depth:
+            raise IncompatibleError(
+                f"hop {wanted} is wanted, and hops 0 to {self.depth} are stored; take a network of depth {self.depth} at most, or write more hops"
+            )
 
     @property
     def piece(self) -> int:

@@ -14,7 +14,7 @@ from torch import nn
 
 from unspool.errors import IncompatibleError, mention
 from unspool.evaluate.plain import to_plain
-from unspool.files import remove_leftovers
+from unspool.files import no_empty_folder, remove_leftovers
 from unspool.graph.spreading import Layout
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
@@ -87,14 +87,15 @@ class RunFolder:
         """
         self._check_storable()
         place = self.place(seed)
-        place.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(place, OURS)
         trial, snapshot = self.trial.with_seed(seed), place / SNAPSHOT
-        model, run = train_trial(
-            trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume,
-            spread=spread,
-        )  # fmt: skip
-        save_trained(model, run, trial, self.loader, place, self.facts)
+        with no_empty_folder(place):
+            place.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(place, OURS)
+            model, run = train_trial(
+                trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume,
+                spread=spread,
+            )  # fmt: skip
+            save_trained(model, run, trial, self.loader, place, self.facts)
         if run.ending is not Ending.INTERRUPTED:
             snapshot.unlink(missing_ok=True)
         return run
