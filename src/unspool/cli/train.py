@@ -34,6 +34,7 @@ from unspool.train.baselines import FILE as BASELINES
 from unspool.train.baselines import baselines_key, measure_baselines, read_baselines, write_baselines
 from unspool.train.callbacks import check_tensorboard
 from unspool.train.run_folder import SNAPSHOT, RunFolder
+from unspool.train.spreading import check_spread
 from unspool.train.threads import SMALL, threads_for, use_threads
 
 #: Seconds between events of progress.
@@ -78,7 +79,9 @@ class Job:
             check_tensorboard()
         trial = how.trial(data)
         loader = loader_of(data, how.loss, options.device)
-        check_trial(trial, loader)
+        model = check_trial(trial, loader)
+        if spread is not None:
+            check_spread(model, loader.first, trial.config)
         return Job(trial, loader, data, options, spread)
 
     @cached_property
