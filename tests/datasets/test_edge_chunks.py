@@ -96,8 +96,13 @@ BAD = {
     "a fraction": ("e.csv", "0,1\n1.5,2\n", r"e.csv, line 2: '1.5' is not a node id"),
     "an empty cell": ("e.csv", "source,target\n0,1\n,2\n", r"e.csv, line 3: '' is not a node id"),
     "a short line": ("e.csv", "0,1\n1\n", r"e.csv, line 2: it has 1 columns; correct the line"),
-    "negative": ("e.csv", "0,1\n-4,2\n", r"e.csv, edge 1 names node -4, but node ids count from 0"),
-    "a weight that is none": ("e.csv", "0,1,1.0\n1,2,-1\n", r"e.csv, edge 1: the weight is -1, but weights are finite"),
+    "negative": ("e.csv", "0,1\n-4,2\n", r"e.csv, line 2: it names node -4, but node ids count from 0"),
+    "a weight that is none": ("e.csv", "0,1,1.0\n1,2,-1\n", r"e.csv, line 2: the weight is -1, but weights are finite"),
+    "too large an id": (
+        "e.csv",
+        "source,target\n\n0,1\n\n9,2147483647\n",
+        r"e.csv, line 5: it names node 2147483647, and ids end at",
+    ),
     "other columns": ("e.csv", "a,b\n0,1\n", r"it has no columns source and target \(it has a, b\); call them so"),
     "four columns": ("e.csv", "0,1,2,3\n", r"line 1: it has 4 columns, not 2 or 3"),
     "a comment below": ("e.txt", "0 1\n# 1 2\n", r"e.txt, line 2: '#' is not a node id"),
@@ -114,6 +119,22 @@ def test_what_is_no_edge_is_named(name, tmp_path):
     (tmp_path / file).write_text(text)
     with pytest.raises(ValueError, match=sentence):
         list(edge_chunks([tmp_path / file]))
+
+
+@pytest.mark.usefixtures("_reader")
+@pytest.mark.parametrize("name", FILES)
+def test_an_id_that_is_not_there_is_named_with_its_place(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BYTES", 16)
+    monkeypatch.setattr(reading, "EDGES", 2)
+    FILES[name](tmp_path / name)
+    text = (gzip.decompress if name.endswith(".gz") else bytes)((tmp_path / name).read_bytes()).splitlines()
+    place = {".npy": "edge 4", ".parquet": "row 4"}.get(
+        (tmp_path / name).suffix, f"line {[number for number, line in enumerate(text, 1) if line.strip()][-1]}"
+    )
+    with pytest.raises(
+        ValueError, match=rf"{name}, {place}: it names node 5, but node ids run from 0 to 4; nodes=5 says so"
+    ):
+        list(edge_chunks([tmp_path / name], nodes=5))
 
 
 def test_weights_in_some_files_alone_are_refused(tmp_path):

@@ -6,7 +6,9 @@ import gzip
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,18 +19,23 @@ from unspool.errors import DataError, mention
 
 Array = np.ndarray[Any, Any]
 Chunk = tuple[Array, Array, Array | None]
+#: Names the place of an edge in its file, by its number in a chunk.
+Where = Callable[[int], str]
 #: How many edges, or bytes of text, are looked at together.
 EDGES, BYTES = 1 << 19, 1 << 23
+#: The largest node id that columns of a graph hold.
+MOST = 2**31 - 2
 #: Whole numbers and a weight, in columns: what needs no text to be kept.
 _NUMBERS = re.compile(rb"[0-9.eE+\-, \t\r]*")
 
 
-def edge_chunks(paths: Sequence[Path], weight: str | None = None) -> Iterator[Chunk]:
+def edge_chunks(paths: Sequence[Path], weight: str | None = None, nodes: int | None = None) -> Iterator[Chunk]:
     """The edges of some files one after the other, in the same chunks every time.
 
     Args:
         paths: ``.npy`` with integers of shape (2, edges), Parquet, CSV, TSV or text (also ``.gz``), whose nodes are numbers.
         weight: the column with the weights, for tables with a header; a column called weight when omitted.
+        nodes: how many nodes there are, where that is known.
 
     Example:
         >>> import tempfile, pathlib
@@ -39,11 +46,9 @@ def edge_chunks(paths: Sequence[Path], weight: str | None = None) -> Iterator[Ch
     """
     for path in paths:
         check_file(path)
-        seen = 0
-        for source, target, held in _chunks(path, weight):
-            _check(path, seen, source, target, held)
-            seen += source.size
-            yield source, target, held
+        for chunk, where in _chunks(path, weight):
+            _check(chunk, where, nodes)
+            yield chunk
 
 
 def has_weights(paths: Sequence[Path], weight: str | None = None) -> bool:
@@ -55,7 +60,7 @@ def has_weights(paths: Sequence[Path], weight: str | None = None) -> bool:
     return any(said.values())
 
 
-def _chunks(path: Path, weight: str | None) -> Iterable[Chunk]:
+def _chunks(path: Path, weight: str | None) -> Iterable[tuple[Chunk, Where]]:
     kind = suffix(path)
     if kind == ".npy":
         return _from_array(path)
@@ -68,19 +73,42 @@ def _chunks(path: Path, weight: str | None) -> Iterable[Chunk]:
     )
 
 
-def _check(path: Path, seen: int, source: Array, target: Array, weight: Array | None) -> None:
+def _check(chunk: Chunk, where: Where, nodes: int | None) -> None:
+    source, target, weight = chunk
     for ends in (source, target):
-        if ends.size and int(ends.min()) < 0:
+        if not ends.size:
+            return
+        if int(ends.min()) < 0:
             at = int(np.flatnonzero(ends < 0)[0])
-            raise ValueError(f"{path.name}, edge {seen + at} names node {int(ends[at])}, but node ids count from 0")
+            raise DataError(where(at), f"it names node {int(ends[at])}, but node ids count from 0")
+        if int(ends.max()) > MOST:
+            raise DataError(
+                where(int(np.flatnonzero(ends > MOST)[0])), f"it names node {int(ends[ends > MOST][0])}, and ids end at {MOST}",
+                "number the nodes that occur from 0 on",
+            )  # fmt: skip
+        if nodes is not None and int(ends.max()) >= nodes:
+            at = int(np.flatnonzero(ends >= nodes)[0])
+            raise DataError(
+                where(at),
+                f"it names node {int(ends[at])}, but node ids run from 0 to {nodes - 1}",
+                f"{mention('nodes', nodes)} says so",
+            )
     if weight is not None and (bad := np.flatnonzero(~np.isfinite(weight) | (weight < 0))).size:
         at = int(bad[0])
-        raise ValueError(
-            f"{path.name}, edge {seen + at}: the weight is {weight[at]:g}, but weights are finite and not negative"
-        )
+        raise DataError(where(at), f"the weight is {weight[at]:g}, but weights are finite and not negative")
 
 
-def _from_array(path: Path) -> Iterator[Chunk]:
+def _counted(path: Path, what: str, seen: int) -> Where:
+    return lambda at: f"{path.name}, {what} {seen + at}"
+
+
+def _line(path: Path, text: bytes, passed: int, at: int) -> str:
+    """The line of an edge in a text of which so many lines have passed; empty ones are no edges."""
+    filled = (number for number, held in enumerate(text.splitlines(), start=passed + 1) if held.strip())
+    return f"{path.name}, line {next(islice(filled, at, None))}"
+
+
+def _from_array(path: Path) -> Iterator[tuple[Chunk, Where]]:
     try:
         index = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as problem:
@@ -91,10 +119,10 @@ def _from_array(path: Path) -> Iterator[Chunk]:
         )
     for start in range(0, index.shape[1], EDGES):
         piece = np.asarray(index[:, start : start + EDGES]).astype(np.int64)
-        yield piece[0], piece[1], None
+        yield (piece[0], piece[1], None), _counted(path, "edge", start)
 
 
-def _from_parquet(path: Path, weight: str | None) -> Iterator[Chunk]:
+def _from_parquet(path: Path, weight: str | None) -> Iterator[tuple[Chunk, Where]]:
     try:
         from pyarrow import parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -106,7 +134,7 @@ def _from_parquet(path: Path, weight: str | None) -> Iterator[Chunk]:
         names = [str(name) for name in file.schema_arrow.names]
     except Exception as problem:
         raise ValueError(f"{path} is damaged or not a Parquet file ({type(problem).__name__}); make it again") from None
-    places = _columns(path, names, weight)
+    places, seen = _columns(path, names, weight), 0
     for batch in file.iter_batches(batch_size=EDGES, columns=[names[place] for place in places if place is not None]):
         columns = [batch.column(names[place]) for place in places if place is not None]
         for column, name in zip(columns[:2], (names[places[0]], names[places[1]]), strict=True):
@@ -115,7 +143,8 @@ def _from_parquet(path: Path, weight: str | None) -> Iterator[Chunk]:
                 raise DataError(f"{path}, column {name!r}", f"it holds {column.type}{gaps}", _WAY)
         arrays = [column.to_numpy(zero_copy_only=False) for column in columns]
         weights = arrays[2].astype(np.float64) if len(arrays) == 3 else None
-        yield arrays[0].astype(np.int64), arrays[1].astype(np.int64), weights
+        yield (arrays[0].astype(np.int64), arrays[1].astype(np.int64), weights), _counted(path, "row", seen)
+        seen += arrays[0].size
 
 
 _WAY = "node ids are whole numbers from 0 on here; number the nodes, or read named ones with --edges of unspool train"
@@ -141,7 +170,7 @@ def _columns(path: Path, names: Sequence[str], weight: str | None) -> tuple[int,
     return found[0], found[1], found[2] if weight is None else list(names).index(weight)
 
 
-def _from_text(path: Path, separator: str | None, weight: str | None) -> Iterator[Chunk]:
+def _from_text(path: Path, separator: str | None, weight: str | None) -> Iterator[tuple[Chunk, Where]]:
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         places: tuple[int, int, int | None] | None = None
         line, rest = 0, b""
@@ -154,7 +183,7 @@ def _from_text(path: Path, separator: str | None, weight: str | None) -> Iterato
                 text, passed, places = _head(path, text, separator, weight)
                 line += passed
             if text.strip() and places is not None:
-                yield _parsed(path, text, separator, places, line)
+                yield _parsed(path, text, separator, places, line), partial(_line, path, text, line)
                 line += text.count(b"\n")
             if not block:
                 return

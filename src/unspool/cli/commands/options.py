@@ -8,10 +8,24 @@ from typing import Any
 
 import click
 
+from unspool.errors import InputError
+
 Command = Callable[..., Any]
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-PLACE = click.Path(path_type=Path)
+
+class _File(click.Path):
+    """The name of a file, which need not be there; whether it can be read is found out by whoever reads it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A path, or one sentence where a folder is."""
+        found: Any = super().convert(value, param, ctx)
+        if param is not None and found.is_dir():
+            raise InputError(param.name, value, "the name of a file, and this is a folder")
+        return found
+
+
+FILE = _File(path_type=Path, readable=False)
+PLACE = click.Path(path_type=Path, readable=False)
 
 #: Which data; all commands that need some take all of these.
 _DATA = (
