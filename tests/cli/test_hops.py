@@ -80,6 +80,11 @@ def test_what_cannot_be_is_one_sentence(place, tmp_path):
         *asked(place, "--labels", str(place / "split.npz"), *out)
     )
     assert "none.npy does not exist" in refuse(*asked(place, "--nodes", str(tmp_path / "none.npy"), *out))
+    np.save(tmp_path / "none.npy", np.full(NODES, -1))
+    assert "none.npy: no node has a label" in refuse(*asked(place, "--labels", str(tmp_path / "none.npy"), *out))
+    np.savez(tmp_path / "mask.npz", train=np.ones(7, bool), valid=[1], test=[2])
+    masked = refuse(*asked(place, "--labels", str(place / "y.npy"), "--split", str(tmp_path / "mask.npz"), *out))
+    assert masked == "the split: the mask train has shape (7,), and there are 90 nodes; write ids, or a mask over all"
     alone = refuse(*asked(place, "--split", str(place / "split.npz"), *out))
     assert alone.startswith("--split says which nodes train, and without --labels there is nothing")
     assert not (tmp_path / "h").exists()

@@ -61,3 +61,10 @@ def test_the_version():
 )
 def test_a_folder_in_the_place_of_a_file_is_one_sentence(words):
     assert refuse(*words).endswith(" .: expected the name of a file, and this is a folder")
+
+
+def test_no_path_is_one_sentence():
+    assert (
+        refuse("train", "SGC", "--out", "")
+        == "--out: expected a path, and this one is empty; write . for the current folder"
+    )

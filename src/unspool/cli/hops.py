@@ -30,6 +30,8 @@ def run(
     facts = None
     if labels is not None:
         facts = hops.NodeFacts.read(opened.nodes, _array(labels), None if split is None else _arrays(split), out.name)
+        if facts.targets is None and not facts.classes:
+            raise DataError(str(labels), "no node has a label", f"leave {mention('labels')} out, or give some")
     chosen = None if nodes is None else _array(nodes)
     stored = hops.write(
         opened, features, depth, out, nodes=chosen, memory=budget, facts=facts, dtype=torch.bfloat16 if half else None,

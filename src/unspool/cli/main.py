@@ -100,7 +100,9 @@ def main() -> None:
         # Trap: without standalone mode click gives the code of an Exit back instead of raising it.
         code = cli(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as ended:
+        if isinstance(ended.__cause__, EOFError):  # Trap: click takes a file that ends too early for Ctrl-D
+            raise ended.__cause__ from None
         echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as problem:

@@ -6,15 +6,16 @@ import gzip
 import io
 import re
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from unspool.datasets.tables import PARQUET, SOURCES, TARGETS, TEXT, WEIGHTS, check_file, suffix
+from unspool.datasets.tables import PARQUET, SOURCES, TARGETS, TEXT, WEIGHTS, check_file, is_number, suffix
 from unspool.errors import DataError, mention
 
 Array = np.ndarray[Any, Any]
@@ -27,6 +28,20 @@ EDGES, BYTES = 1 << 19, 1 << 23
 MOST = 2**31 - 2
 #: Whole numbers and a weight, in columns: what needs no text to be kept.
 _NUMBERS = re.compile(rb"[0-9.eE+\-, \t\r]*")
+
+
+class _Layout(NamedTuple):
+    """How lines of a text are laid out: which columns are the ends and the weight of an edge, and how many there are."""
+
+    source: int
+    target: int
+    weight: int | None
+    many: int
+
+    @property
+    def used(self) -> list[int]:
+        """The columns that are read."""
+        return [place for place in self[:3] if place is not None]
 
 
 def edge_chunks(paths: Sequence[Path], weight: str | None = None, nodes: int | None = None) -> Iterator[Chunk]:
@@ -63,7 +78,7 @@ def has_weights(paths: Sequence[Path], weight: str | None = None) -> bool:
 def _chunks(path: Path, weight: str | None) -> Iterable[tuple[Chunk, Where]]:
     kind = suffix(path)
     if kind == ".npy":
-        return _from_array(path)
+        return _from_array(path, weight)
     if kind in PARQUET:
         return _from_parquet(path, weight)
     if kind in TEXT:
@@ -108,7 +123,13 @@ def _line(path: Path, text: bytes, passed: int, at: int) -> str:
     return f"{path.name}, line {next(islice(filled, at, None))}"
 
 
-def _from_array(path: Path) -> Iterator[tuple[Chunk, Where]]:
+def _from_array(path: Path, weight: str | None) -> Iterator[tuple[Chunk, Where]]:
+    if weight is not None:
+        raise DataError(
+            f"{path}",
+            f"an array has no columns with names, so no {weight!r}",
+            f"use a table, or leave {mention('weight_column')} out",
+        )
     try:
         index = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as problem:
@@ -172,10 +193,10 @@ def _columns(path: Path, names: Sequence[str], weight: str | None) -> tuple[int,
 
 def _from_text(path: Path, separator: str | None, weight: str | None) -> Iterator[tuple[Chunk, Where]]:
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        places: tuple[int, int, int | None] | None = None
+        places: _Layout | None = None
         line, rest = 0, b""
         while True:
-            block = file.read(BYTES)
+            block = _block(path, file)
             text = rest + block
             cut = len(text) if not block else text.rfind(b"\n") + 1
             text, rest = text[:cut], text[cut:]
@@ -189,9 +210,14 @@ def _from_text(path: Path, separator: str | None, weight: str | None) -> Iterato
                 return
 
 
-def _head(
-    path: Path, text: bytes, separator: str | None, weight: str | None
-) -> tuple[bytes, int, tuple[int, int, int | None] | None]:
+def _block(path: Path, file: IO[bytes] | gzip.GzipFile) -> bytes:
+    try:
+        return file.read(BYTES)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise DataError(f"{path}", f"it is damaged ({problem})", "make it again") from None
+
+
+def _head(path: Path, text: bytes, separator: str | None, weight: str | None) -> tuple[bytes, int, _Layout | None]:
     """The text without comments at its top and without a header, how many lines these are, and which column is which, None while there are comments alone."""
     held, line = io.BytesIO(text.removeprefix(b"\xef\xbb\xbf")), 0
     while True:
@@ -214,17 +240,19 @@ def _head(
                 f"it has {len(cells)} columns, not 2 or 3 (source, target, weight)",
                 "correct it, or add a header",
             )
-        return held.getvalue()[start:], line, (0, 1, 2 if len(cells) == 3 else None)
-    return held.getvalue()[held.tell() :], line + 1, _columns(path, [cell.strip('"') for cell in cells], weight)
+        return held.getvalue()[start:], line, _Layout(0, 1, 2 if len(cells) == 3 else None, len(cells))
+    places = _columns(path, [cell.strip('"') for cell in cells], weight)
+    return held.getvalue()[held.tell() :], line + 1, _Layout(*places, len(cells))
 
 
-def _parsed(path: Path, text: bytes, separator: str | None, places: tuple[int, int, int | None], line: int) -> Chunk:
-    columns = [place for place in places if place is not None]
-    quick = quickly(text, separator, columns)
+def _parsed(path: Path, text: bytes, separator: str | None, places: _Layout, line: int) -> Chunk:
+    columns = places.used
+    quick = quickly(text, separator, columns, places.many)
     if quick is not None:
         return quick
     kind = np.dtype([("s", np.int64), ("t", np.int64), ("w", np.float64)][: len(columns)])
     try:
+        _check_columns(text, separator, places.many)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # numpy would cut 1.5 to a whole number, and warn
             held: Any = np.loadtxt(_lines(text), kind, comments=None, delimiter=separator, usecols=columns, ndmin=1)
@@ -234,8 +262,16 @@ def _parsed(path: Path, text: bytes, separator: str | None, places: tuple[int, i
     return held["s"], held["t"], held["w"] if len(columns) == 3 else None
 
 
-def quickly(text: bytes, separator: str | None, columns: Sequence[int]) -> Chunk | None:
-    """The same by pyarrow, ten times as fast; None where it is not installed, or does not read every cell as a number."""
+def _check_columns(text: bytes, separator: str | None, many: int) -> None:
+    """Refuse lines of more or fewer cells than the first, of which numpy would read the first ones."""
+    lines = sum(1 for held in text.splitlines() if held.strip())
+    cells = len(text.split()) if separator is None else text.count(separator.encode()) + lines
+    if cells != many * lines:
+        raise ValueError("lines of other lengths")  # which one is found out by whoever looks
+
+
+def quickly(text: bytes, separator: str | None, columns: Sequence[int], many: int) -> Chunk | None:
+    """The same by pyarrow, ten times as fast; None where it is not installed, or does not read every cell as a number, or lines are of other lengths."""
     sign = separator if separator is not None else "\t" if b" " not in text else " "
     try:
         from pyarrow import csv, float64, int64  # pyright: ignore[reportMissingImports]
@@ -243,7 +279,7 @@ def quickly(text: bytes, separator: str | None, columns: Sequence[int]) -> Chunk
         names = [f"f{column}" for column in columns]
         held = csv.read_csv(
             io.BytesIO(text),
-            csv.ReadOptions(autogenerate_column_names=True, use_threads=False),
+            csv.ReadOptions(column_names=[f"f{column}" for column in range(many)], use_threads=False),
             csv.ParseOptions(delimiter=sign),
             csv.ConvertOptions(
                 column_types=dict(zip(names, (int64(), int64(), float64()), strict=False)),
@@ -261,17 +297,22 @@ def _lines(text: bytes) -> IO[str]:
     return io.TextIOWrapper(io.BytesIO(text), encoding="utf-8", errors="replace")
 
 
-def _name_the_line(
-    path: Path, text: bytes, separator: str | None, places: tuple[int, int, int | None], line: int
-) -> None:
+def _name_the_line(path: Path, text: bytes, separator: str | None, places: _Layout, line: int) -> None:
     """Find the first line that cannot be read, and say so."""
     for number, held in enumerate(_lines(text), start=line + 1):
         cells = [cell.strip() for cell in held.rstrip("\r\n").split(separator)]
         if not held.strip():
             continue
-        if len(cells) <= max(place for place in places if place is not None):
-            raise DataError(f"{path.name}, line {number}", f"it has {len(cells)} columns", "correct the line")
         for place in places[:2]:
-            if not re.fullmatch(r"[+-]?[0-9]{1,18}", cells[place]):
+            if place < len(cells) and not re.fullmatch(r"[+-]?[0-9]{1,18}", cells[place]):
                 raise DataError(f"{path.name}, line {number}", f"{cells[place]!r} is not a node id", _WAY)
+        if len(cells) != places.many:
+            columns = f"{len(cells)} column{'s'[: len(cells) > 1]}"
+            raise DataError(
+                f"{path.name}, line {number}", f"it has {columns}, not {places.many} as the first", "correct the line"
+            )
+        if places.weight is not None and not is_number(cells[places.weight]):
+            raise DataError(
+                f"{path.name}, line {number}", f"the weight {cells[places.weight]!r} is not a number", "correct it"
+            )
     raise ValueError(f"{path.name}: the lines from {line + 1} on cannot be read as edges; is the separator right?")

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import InputError
 from unspool.graph.adjacency import assembled
 from unspool.graph.merge import Distinct, merged
 from unspool.ops.operator import row_of_entry
+from unspool.settings.kinds import Mismatch, Real
 
 #: Nodes are numbered in 32 bits.
 MOST_NODES = 2**31 - 1
@@ -158,5 +160,9 @@ def callers_level() -> int:
 
 def check_loops(loops: float) -> None:
     """Refuse a weight of self-loops that is none."""
-    if loops < 0 or not np.isfinite(loops):
-        raise ValueError(f"loops={loops}: the weight of self-loops is a finite number of at least 0 (0 for none)")
+    try:
+        Real(0).accept(loops)
+    except Mismatch:
+        raise InputError(
+            "loops", loops, "a finite number of at least 0, the weight of self-loops (0 for none)"
+        ) from None
