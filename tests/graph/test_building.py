@@ -206,6 +206,8 @@ def test_foreign_folders_are_named(tmp_path):
         Graph.open(tmp_path / "nothing")
     with pytest.raises(DataError, match="there is no graph in this folder"):
         Graph.open(tmp_path)
+    with pytest.raises(TypeError, match=r"normalise='symmetric': expected Normalisation.SYMMETRIC"):
+        Graph.open(tmp_path, normalise="symmetric")
     (tmp_path / "graph.json").write_text(json.dumps({"format": 1}))
     with pytest.raises(DataError, match="it carries no checksum"):
         Graph.open(tmp_path)

@@ -125,7 +125,12 @@ def test_rows_are_read_as_they_are_asked_for(x, graph, tmp_path, monkeypatch):
     assert torch.equal(wide.take(torch.tensor([5])), whole[[5]].double())
     with pytest.raises(IncompatibleError, match="hop 4 is wanted, and hops 0 to 3 are stored"):
         stored.take(torch.tensor([0]), 4)
-    for rows, culprit in (([-1], -1), ([NODES, 0], NODES)):
+    with pytest.raises(InputError, match="depth=-1: expected a hop from 0 to 3"):
+        stored.take(torch.tensor([0]), -1)
+    for given in ([1], torch.tensor([0.5]), torch.tensor([True]), torch.tensor(1)):
+        with pytest.raises(InputError, match="expected a tensor of numbers of stored rows"):
+            stored.take(given)
+    for rows, culprit in (([-1, 3], -1), ([NODES, 0], NODES)):
         with pytest.raises(InputError) as caught:
             stored.take(torch.tensor(rows))
         assert (caught.value.argument, caught.value.value) == ("rows", culprit)
@@ -267,13 +272,18 @@ def test_foreign_folders_are_named(x, graph, tmp_path):
         ({"nodes": [1, NODES]}, r"nodes=300: expected numbers of nodes, from 0 to 299"),
         ({"nodes": [1, -2]}, r"nodes=-2: expected numbers of nodes, from 0 to 299"),
         ({"nodes": [5, 1, 5]}, r"nodes=5: expected every node once, and this one is there twice"),
-        ({"nodes": []}, r"expected numbers of nodes, one behind the other"),
+        ({"nodes": []}, r"expected numbers of nodes, at least one, one behind the other"),
         ({"nodes": [0.5]}, r"nodes='float\d\d of shape \(1,\)': expected numbers of nodes"),
         ({"nodes": np.zeros(5, bool)}, r"nodes='bool of shape \(5,\)': expected numbers of nodes, .* or a mask over all"),
         ({"x": np.ones((NODES - 1, 2))}, r"features=299: expected a row for each of the 300 nodes of the graph"),
         ({"x": np.ones(NODES)}, r"it has shape \(300,\); features have shape \(nodes, features\)"),
         ({"x": np.ones((NODES, 2), complex)}, r"it holds complex128; features are numbers"),
         ({"x": np.array([["a"]])}, r"it holds <U1; features are numbers"),
+        ({"memory": "1GB"}, r"memory='1GB': expected a number of bytes"),
+        ({"memory": float("nan")}, r"memory=nan: expected a number of bytes"),
+        ({"graph": "g"}, r"graph='str': expected a us.Graph; open a folder with us.Graph.open"),
+        ({"facts": [1]}, r"facts='list': expected us.hops.NodeFacts"),
+        ({"facts": us.hops.NodeFacts.read(7)}, r"facts='those of 7 nodes': expected those of the 300 nodes of the graph"),
         ({"memory": LEAST}, r"memory='0.0938GB': expected at least 0.\d+GB for this graph of 300 nodes"),
     ],
 )  # fmt: skip

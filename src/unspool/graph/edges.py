@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unspool.errors import InputError
+from unspool.errors import IncompatibleError, InputError
 from unspool.graph.adjacency import assembled
 from unspool.graph.merge import Distinct, merged
 from unspool.ops.operator import row_of_entry
@@ -26,7 +26,13 @@ class EdgeDirectionWarning(UserWarning):
 
 def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
     """A tensor of whole numbers of shape (2, edges) inside 0 ... nodes-1, where it lies, or one clear sentence."""
-    index = torch.as_tensor(np.asarray(edge_index) if isinstance(edge_index, (list, tuple)) else edge_index)
+    try:
+        index = torch.as_tensor(np.asarray(edge_index) if isinstance(edge_index, (list, tuple)) else edge_index)
+    except IncompatibleError:  # data without edges say so
+        raise
+    except (RuntimeError, ValueError, TypeError):
+        expected = "integers of shape (2, edges), sources above targets"
+        raise InputError("edge_index", type(edge_index).__name__, expected) from None
     if index.numel() == 0 and index.ndim <= 2:
         index = index.reshape(2, 0).long()
     if index.ndim != 2 or index.shape[0] != 2:

@@ -28,7 +28,7 @@ from unspool.hops.facts import NodeFacts
 from unspool.hops.folder import FACTS, HOPS, KINDS, NODES, STORED, about_graph, read_folder
 from unspool.ops.stored_hops import StoredHops
 from unspool.sealed_folder import PROGRESS, file_of
-from unspool.settings.kinds import Mismatch, Whole
+from unspool.settings.kinds import Mismatch, Real, Whole
 
 Array = np.ndarray[Any, Any]
 
@@ -123,6 +123,7 @@ def write(
         depth = Whole(1).accept(depth)
     except Mismatch:
         raise InputError("depth", depth, Whole(1).expected) from None
+    _check(graph, facts, memory)
     columns = columns_of(x, feature_columns, drop_columns)
     chosen = None if nodes is None else read_nodes(nodes, graph.nodes)
     if columns.shape[0] != graph.nodes:
@@ -147,6 +148,24 @@ def write(
         _put_together(plan, place, work, state)
         _finish(plan, place, work, known)
     return read_folder(place, check=False)
+
+
+def _check(graph: Any, facts: Any, memory: Any) -> None:
+    """Refuse what is not meant for these arguments, and facts of other nodes."""
+    if not isinstance(graph, Graph):
+        raise InputError("graph", type(graph).__name__, "a us.Graph", "open a folder with us.Graph.open")
+    if facts is not None and not isinstance(facts, NodeFacts):
+        raise InputError(
+            "facts", type(facts).__name__, "us.hops.NodeFacts", "make them with NodeFacts.read or NodeFacts.of"
+        )
+    if facts is not None and facts.labels.numel() != graph.nodes:
+        raise InputError(
+            "facts", f"those of {facts.labels.numel()} nodes", f"those of the {graph.nodes} nodes of the graph"
+        )
+    try:
+        Real().accept(memory)
+    except Mismatch:
+        raise InputError("memory", memory, "a number of bytes, such as 2 << 30") from None
 
 
 def _checked_type(given: torch.dtype | None, graph: Graph) -> torch.dtype:
