@@ -60,6 +60,19 @@ def test_predict_finds_the_hops_again(folder, tmp_path):
     assert [row["prediction"] for row in rows(tmp_path / "bare.csv")] == [row["prediction"] for row in found]
 
 
+def test_hops_of_another_normalisation_are_refused(folder, tmp_path):
+    write = ("hops", folder / "graph", "--features", folder / "x.npy", "--depth", 3, "--normalise", "random-walk")
+    ask(*write, "--labels", folder / "y.npy", "--split", folder / "split.npz", "--out", tmp_path / "h")
+    said = refuse("predict", folder / "out", "--hops", tmp_path / "h", "--out", tmp_path / "p.csv")
+    assert said.endswith(
+        "trained with A normalised as symmetric, and here it is random-walk; give hops that were written with --normalise symmetric"
+    )
+    ask("train", "SGC", "--hops", tmp_path / "h", *QUICK, "--out", tmp_path / "out")
+    ask("predict", tmp_path / "out", "--out", tmp_path / "p.csv")
+    files = ("--edges", folder / "edges.npy", "--undirected", "--features", folder / "x.npy")
+    assert "here it is symmetric" in refuse("predict", tmp_path / "out", *files, "--out", tmp_path / "p.csv")
+
+
 def test_a_report_and_a_study(folder, tmp_path):
     ask("train", "SGC", "--hops", folder / "hops", "--epochs", 3, "--depth", 2, "--out", tmp_path / "sgc")
     assert (tmp_path / "sgc/report.html").is_file()

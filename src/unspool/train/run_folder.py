@@ -18,6 +18,7 @@ from unspool.files import no_empty_folder, remove_leftovers
 from unspool.graph.spreading import Layout
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
+from unspool.ops.stored_hops import StoredHops
 from unspool.settings import REQUIRED
 from unspool.train.callbacks import Callback
 from unspool.train.class_weight import Balance
@@ -164,6 +165,7 @@ def _data(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
         "features": None if data.feature_names is None else list(data.feature_names),
         "targets": [] if source is None else list(source.get("target_columns", [])),
         "categories": {name: list(held) for name, held in data.categories.items()},
+        **({"normalisation": data.features.graph["normalisation"]} if isinstance(data.features, StoredHops) else {}),
         "transforms": ["row_normalised"] if trial.normalise_rows else [],
         "notes": list(data.notes),
         "size": {"nodes": size.nodes, "edges": size.edges, "features": size.features},
