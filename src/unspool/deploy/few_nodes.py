@@ -49,9 +49,10 @@ def evaluating(model: nn.Module) -> Generator[None]:
     Example:
         >>> model = nn.Dropout(0.5)
         >>> with evaluating(model):
-        ...     print(model(torch.ones(3)), end=" ")
+        ...     print(model(torch.ones(3)), model.training)
+        tensor([1., 1., 1.]) False
         >>> model.training
-        tensor([1., 1., 1.]) True
+        True
     """
     before = [(part, part.training) for part in model.modules()]
     model.eval()
