@@ -113,12 +113,14 @@ class FolderKind:
             raise DataError(str(place / self.card), f"it is damaged ({problem})", self.again) from None
         if not isinstance(card, dict) or card.get("what") != self.what:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(str(place / self.card), self.foreign, self.again)
-        if card["format"] != self.format:
+        if card.get("format") != self.format:
             raise DataError(
                 str(place / self.card),
-                f"it has format {card['format']}, and this version reads {self.format}",
+                f"it has format {card.get('format')}, and this version reads {self.format}",
                 self.again,
             )
+        if not _is_well_formed(card):
+            raise DataError(str(place / self.card), "it does not say which files belong to it", self.again)
         return card
 
     def _check_file(self, place: Path, name: str, known: Mapping[str, Any], check: bool) -> None:
@@ -133,6 +135,15 @@ class FolderKind:
             )
         if check and digest(file) != known["sha256"]:
             raise DataError(str(file), "it has changed since it was written: its checksum does not match", self.again)
+
+
+def _is_well_formed(card: Mapping[str, Any]) -> bool:
+    """Whether a card lists files of its own folder, each with a size and a checksum."""
+    listed = card.get("arrays")
+    return isinstance(listed, dict) and all(
+        isinstance(known, dict) and {"bytes", "sha256"} <= set(known) and Path(name).name == name  # pyright: ignore
+        for name, known in listed.items()  # pyright: ignore
+    )
 
 
 def file_of(folder: Path, name: str) -> Path:

@@ -13,6 +13,7 @@ import torch
 import unspool as us
 from unspool import Graph, Normalisation, datasets
 from unspool.errors import DataError, IncompatibleError, InputError
+from unspool.files import read_sealed, write_sealed
 from unspool.graph.building import build_graph
 from unspool.graph.pattern import walk_on
 from unspool.hops import budget, columns, writing
@@ -262,6 +263,16 @@ def test_foreign_folders_are_named(x, graph, tmp_path):
     shutil.copy(tmp_path / "g" / "graph.json", tmp_path / "hops.json")
     with pytest.raises(DataError, match="it is not the card of hops"):
         us.hops.open(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"shape": [1, 2]}, {"shape": [-1, 1, 1]}, {"dtype": "<i1"}, {"graph": None}])
+def test_a_card_that_says_too_little_is_refused(change, x, graph, tmp_path):
+    us.hops.write(graph, x, 1, tmp_path / "h")
+    file = tmp_path / "h" / "hops.json"
+    card = json.dumps({**json.loads(read_sealed(file).read()), **change}).encode()
+    write_sealed(file, lambda held: held.write(card))
+    with pytest.raises(DataError, match="it does not say what the hops are; write them again"):
+        us.hops.open(tmp_path / "h")
 
 
 @pytest.mark.parametrize(
