@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +44,10 @@ def said_once(line: str, *, lost: bool) -> str | None:
     if not in_company():
         return line
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    with suppress(ValueError):  # which it is outside the main thread
+        signal.signal(
+            signal.SIGTERM, signal.SIG_IGN
+        )  # torchrun tells the others to end, and they are about to, with their own code
     try:
         store = joined(timedelta(seconds=PATIENCE))
         return _agreed(store, rank, size, line, lost)
