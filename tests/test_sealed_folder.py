@@ -1,8 +1,11 @@
 """A folder counts when its card is there and fits; graphs and hops on the disk are such folders, and test it thoroughly."""
 
+import json
+
 import pytest
 
 from unspool.errors import DataError
+from unspool.files import write_sealed
 from unspool.sealed_folder import FolderKind, digest, file_of
 
 TOY = FolderKind(
@@ -52,3 +55,11 @@ def test_a_place_that_is_none(folder):
     for place, what in ((folder / "nowhere", "does not exist"), (folder / "a.bin", "is a file, not a folder")):
         with pytest.raises(FileNotFoundError, match=f"{what}; check the path, or make one"):
             TOY.opened(place, check=False)
+
+
+@pytest.mark.parametrize("arrays", [None, ["a"], {"a": 3}, {"a": {"bytes": 2}}, {"../a": {"bytes": 2, "sha256": ""}}])
+def test_a_card_that_does_not_list_its_files_is_refused(arrays, folder):
+    card = json.dumps({"format": 2, "what": "toy", "arrays": arrays}).encode()
+    write_sealed(folder / "toy.json", lambda file: file.write(card))
+    with pytest.raises(DataError, match="it does not say which files belong to it; make it again"):
+        TOY.opened(folder, check=False)

@@ -85,6 +85,29 @@ def alone_in(folder: str | os.PathLike[str]) -> Generator[bool]:
                 file.unlink()
 
 
+@contextmanager
+def no_empty_folder(folder: str | os.PathLike[str]) -> Generator[None]:
+    """Leave no folder behind that was made for work that failed before it wrote anything.
+
+    Example:
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "new"
+        >>> with suppress(ValueError), no_empty_folder(place):
+        ...     place.mkdir()
+        ...     raise ValueError("nothing to write")
+        >>> place.exists()
+        False
+    """
+    made = [place for place in (Path(folder), *Path(folder).parents) if not place.exists()]
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # there is something in it
+            for place in made:
+                place.rmdir()
+        raise
+
+
 def _locked(file: Path) -> tuple[int, bool]:
     """Open and lock a file, at once or never; and whether there are locks here."""
     while True:

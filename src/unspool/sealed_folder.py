@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unspool.errors import DataError
-from unspool.files import Unsound, read_sealed, write_sealed
+from unspool.errors import DataError, mention
+from unspool.files import Unsound, alone_in, no_empty_folder, read_sealed, write_sealed
+
+#: How far unfinished work has come; without it nothing can go on.
+PROGRESS = "progress.json"
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,44 @@ class FolderKind:
     make: str
     again: str
     go_on: str
+
+    @contextmanager
+    def being_made(self, folder: Path, tell: Callable[[str], None]) -> Generator[Path]:
+        """Be alone in a folder while it is made; gives where unfinished work goes.
+
+        Work that ends early stays where it can be gone on with, and ``tell`` is told so; else nothing stays that was not there.
+        """
+        with no_empty_folder(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            with alone_in(folder):
+                work = folder / self.work
+                try:
+                    yield work
+                except (Exception, KeyboardInterrupt):
+                    if (work / PROGRESS).is_file():
+                        tell(f"{folder} keeps what was done so far: {self.go_on}, or remove the folder")
+                    else:
+                        shutil.rmtree(work, ignore_errors=True)
+                    raise
+
+    def begin(self, folder: Path, names: Iterable[str], tell: Callable[[str], None]) -> Path:
+        """Make room for work from the beginning, once nothing speaks against it; gives where it goes.
+
+        What earlier work left is removed. A file of anybody else's that has the name of one of ours is not written over.
+        """
+        work = folder / self.work
+        if work.exists():
+            if (work / PROGRESS).is_file():
+                tell(f"what was begun in {folder} was asked for otherwise: beginning anew")
+            shutil.rmtree(work)
+            for name in names:
+                file_of(folder, name).unlink(missing_ok=True)
+        strange = next((file for name in names if (file := file_of(folder, name)).exists()), None)
+        if strange is not None:
+            way = f"choose another folder with {mention('path')}, or remove it"
+            raise DataError(str(folder), f"it holds a {strange.name}, which would be written over", way)
+        work.mkdir()
+        return work
 
     def seal(self, folder: Path, names: Iterable[str], **facts: Any) -> None:
         """Write the card of a folder whose files are in place."""
@@ -70,12 +113,14 @@ class FolderKind:
             raise DataError(str(place / self.card), f"it is damaged ({problem})", self.again) from None
         if not isinstance(card, dict) or card.get("what") != self.what:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(str(place / self.card), self.foreign, self.again)
-        if card["format"] != self.format:
+        if card.get("format") != self.format:
             raise DataError(
                 str(place / self.card),
-                f"it has format {card['format']}, and this version reads {self.format}",
+                f"it has format {card.get('format')}, and this version reads {self.format}",
                 self.again,
             )
+        if not _is_well_formed(card):
+            raise DataError(str(place / self.card), "it does not say which files belong to it", self.again)
         return card
 
     def _check_file(self, place: Path, name: str, known: Mapping[str, Any], check: bool) -> None:
@@ -90,6 +135,15 @@ class FolderKind:
             )
         if check and digest(file) != known["sha256"]:
             raise DataError(str(file), "it has changed since it was written: its checksum does not match", self.again)
+
+
+def _is_well_formed(card: Mapping[str, Any]) -> bool:
+    """Whether a card lists files of its own folder, each with a size and a checksum."""
+    listed = card.get("arrays")
+    return isinstance(listed, dict) and all(
+        isinstance(known, dict) and {"bytes", "sha256"} <= set(known) and Path(name).name == name  # pyright: ignore
+        for name, known in listed.items()  # pyright: ignore
+    )
 
 
 def file_of(folder: Path, name: str) -> Path:

@@ -110,8 +110,8 @@ COMMANDS = [
     ("too few coefficients to begin with", lambda p: team(p, "--setting", "warm=0.5/0.5", "--setting", "start=warm", "--depth", "3", model="GPRGNN"), "--setting start=warm needs warm= with 4 numbers, γ₀ to γ_3"),
     ("classes that are joined from hidden layers", lambda p: team(p, "--setting", "combine=max", "--setting", "channels=classes", model="JKNet"), "--setting channels=classes: --setting combine=max joins hidden layers; take --setting channels=hidden or --setting combine=sum"),
     # train: how
-    ("an unknown optimiser", lambda p: team(p, "--optimiser", "adem"), "--optimiser adem: expected a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"),
-    ("an optimiser that needs sparse gradients", lambda p: team(p, "--optimiser", "sparseadam"), "--optimiser sparseadam: expected a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"),
+    ("an unknown optimiser", lambda p: team(p, "--optimiser", "adem"), "--optimiser adem: expected the name of a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"),
+    ("an optimiser that needs sparse gradients", lambda p: team(p, "--optimiser", "sparseadam"), "--optimiser sparseadam: expected the name of a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"),
     ("an optimiser that has no decay by group", lambda p: team(p, "--optimiser", "lbfgs", model="GPRGNN"), "--optimiser lbfgs cannot decay some parameters and not others; add --weight-decay 0"),
     ("an optimiser that has no decay at all", lambda p: team(p, "--optimiser", "lbfgs"), "LBFGS has no weight decay; give --weight-decay 0, or another optimiser"),
     ("a negative learning rate", lambda p: team(p, "--lr", "-1"), "--lr -1: expected a finite number above 0"),

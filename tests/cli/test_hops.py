@@ -60,6 +60,19 @@ def test_some_nodes_in_half_precision_of_another_matrix(place, tmp_path):
     assert not torch.equal(found, wanted)
 
 
+def test_columns_of_a_table_are_chosen(place, tmp_path):
+    rows = [f"{i},{i % 3},word" for i in range(NODES)]
+    (tmp_path / "x.csv").write_text("\n".join(["id,a,b", *rows]) + "\n")
+    words = ["hops", str(place / "g"), "--features", str(tmp_path / "x.csv"), "--depth", "1"]
+    assert "leave the column out with --drop-column b" in refuse(*words, "--out", str(tmp_path / "h"))
+    for name, choice in (("drop", ["--drop-column", "b"]), ("take", ["--feature-column", "a"])):
+        assert "features=1" in ask(*words, *choice, "--out", str(tmp_path / name))
+    assert us.hops.open(tmp_path / "drop").checksum == us.hops.open(tmp_path / "take").checksum
+    for choice in (["--drop-column", "b", "--drop-column", "z"], ["--feature-column", "z"]):
+        assert "z" in refuse(*words, *choice, "--out", str(tmp_path / "h"))
+        assert "no names here" in refuse(*asked(place, *choice, "--out", str(tmp_path / "h")))
+
+
 def test_what_cannot_be_is_one_sentence(place, tmp_path):
     out = ["--out", str(tmp_path / "h")]
     assert "expected at least 0.094GB for this graph" in refuse(*asked(place, "--memory", "1KB", *out))
@@ -67,6 +80,14 @@ def test_what_cannot_be_is_one_sentence(place, tmp_path):
         *asked(place, "--labels", str(place / "split.npz"), *out)
     )
     assert "none.npy does not exist" in refuse(*asked(place, "--nodes", str(tmp_path / "none.npy"), *out))
+    np.save(tmp_path / "none.npy", np.full(NODES, -1))
+    assert "none.npy: no node has a label" in refuse(*asked(place, "--labels", str(tmp_path / "none.npy"), *out))
+    np.savez(tmp_path / "mask.npz", train=np.ones(7, bool), valid=[1], test=[2])
+    masked = refuse(*asked(place, "--labels", str(place / "y.npy"), "--split", str(tmp_path / "mask.npz"), *out))
+    assert masked == "the split: the mask train has shape (7,), and there are 90 nodes; write ids, or a mask over all"
+    alone = refuse(*asked(place, "--split", str(place / "split.npz"), *out))
+    assert alone.startswith("--split says which nodes train, and without --labels there is nothing")
+    assert not (tmp_path / "h").exists()
     (tmp_path / "bad.npy").write_text("no array")
     assert "bad.npy: it cannot be read" in refuse(*asked(place, "--labels", str(tmp_path / "bad.npy"), *out))
     nowhere = refuse("hops", str(tmp_path), "--features", str(place / "x.npy"), "--depth", "2", *out)

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import unspool
+from cli.people import refuse
 from unspool.cli.main import cli
 
 pytestmark = pytest.mark.long
@@ -53,3 +54,17 @@ def test_bad_options_are_one_clear_message(arguments):
 
 def test_the_version():
     assert unspool.__version__ in CliRunner().invoke(cli, ["--version"]).output
+
+
+@pytest.mark.parametrize(
+    "words", [("predict", "model", "--out", "."), ("graph", "build", "--out", "g", "--edges", ".")]
+)
+def test_a_folder_in_the_place_of_a_file_is_one_sentence(words):
+    assert refuse(*words).endswith(" .: expected the name of a file, and this is a folder")
+
+
+def test_no_path_is_one_sentence():
+    assert (
+        refuse("train", "SGC", "--out", "")
+        == "--out: expected a path, and this one is empty; write . for the current folder"
+    )

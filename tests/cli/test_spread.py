@@ -30,15 +30,15 @@ def free_port():
         return found.getsockname()[1]
 
 
-def forked(folder, size, *words):
-    """The command in forks of this process; their exit codes, and what each printed."""
+def forked(folder, size, *words, others=None):
+    """The command in forks of this process; their exit codes, and what each printed. ``others`` is what all but the first are told."""
     port, started = free_port(), []
     for rank in range(size):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pid = os.fork()
         if pid == 0:
-            _run(rank, size, port, folder / f"{rank}.txt", words)
+            _run(rank, size, port, folder / f"{rank}.txt", others if rank and others else words)
         started.append(pid)
     codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in started]
     return codes, [(folder / f"{rank}.txt").read_text() for rank in range(size)]
@@ -78,11 +78,24 @@ def test_two_processes_train_what_one_trains(tmp_path):
     assert us.load(tmp_path / "both" / "seed0").card["metrics"]["epochs"] == 6
 
 
-def test_what_is_wrong_is_said_once_a_process_and_ends_all(tmp_path):
-    codes, printed = forked(tmp_path, 2, "PPNP", *SBM[1:], "--epochs", 2, "--out", tmp_path / "out", "--spread", "rows")
-    assert codes == [2, 2]
-    assert all("PPNP cannot run on a graph that is spread" in text for text in printed)
-    assert all(len(text.strip().splitlines()[-1:]) == 1 and "Traceback" not in text for text in printed)
+@pytest.mark.parametrize(
+    "words", [("PPNP", *SBM[1:], "--spread", "rows"), ("GCN", *SBM[1:]), ("GCN", "--spread", "rowz")]
+)
+def test_what_is_wrong_is_said_once_and_ends_all(words, tmp_path):
+    codes, (first, second) = forked(tmp_path, 2, *words, "--epochs", 2, "--out", tmp_path / "out")
+    assert (codes, second) == ([2, 2], "")
+    said = ("PPNP cannot run on a graph that is spread", "torchrun started 2 processes", "Invalid value for '--spread'")
+    assert sum(sentence in first for sentence in said) == 1
+    assert "Traceback" not in first
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_leading_process_says_why_another_one_ended(tmp_path):
+    words = ["GCN", *SBM[1:], "--epochs", 2, "--out", tmp_path / "out", "--spread", "rows"]
+    others = ["GCN", "--edges", tmp_path / "none.csv", *words[-4:]]
+    codes, (first, second) = forked(tmp_path, 2, *words, others=others)
+    assert (codes, second) == ([2, 2], "")
+    assert first.splitlines()[-1] == f"unspool: process 1: {tmp_path}/none.csv does not exist; check the path"
 
 
 def test_the_way_to_start_it_is_named(tmp_path, monkeypatch):

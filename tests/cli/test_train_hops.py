@@ -60,6 +60,19 @@ def test_predict_finds_the_hops_again(folder, tmp_path):
     assert [row["prediction"] for row in rows(tmp_path / "bare.csv")] == [row["prediction"] for row in found]
 
 
+def test_hops_of_another_normalisation_are_refused(folder, tmp_path):
+    write = ("hops", folder / "graph", "--features", folder / "x.npy", "--depth", 3, "--normalise", "random-walk")
+    ask(*write, "--labels", folder / "y.npy", "--split", folder / "split.npz", "--out", tmp_path / "h")
+    said = refuse("predict", folder / "out", "--hops", tmp_path / "h", "--out", tmp_path / "p.csv")
+    assert said.endswith(
+        "trained with A normalised as symmetric, and here it is random-walk; give hops that were written with --normalise symmetric"
+    )
+    ask("train", "SGC", "--hops", tmp_path / "h", *QUICK, "--out", tmp_path / "out")
+    ask("predict", tmp_path / "out", "--out", tmp_path / "p.csv")
+    files = ("--edges", folder / "edges.npy", "--undirected", "--features", folder / "x.npy")
+    assert "here it is symmetric" in refuse("predict", tmp_path / "out", *files, "--out", tmp_path / "p.csv")
+
+
 def test_a_report_and_a_study(folder, tmp_path):
     ask("train", "SGC", "--hops", folder / "hops", "--epochs", 3, "--depth", 2, "--out", tmp_path / "sgc")
     assert (tmp_path / "sgc/report.html").is_file()
@@ -70,9 +83,28 @@ def test_a_report_and_a_study(folder, tmp_path):
     ask("predict", tmp_path / "kept", "--out", tmp_path / "p.csv")
 
 
+def test_without_a_model_one_that_propagates_first_takes_the_hops_that_are_there(folder, tmp_path):
+    ask("train", "--hops", folder / "hops", "--epochs", 2, "--no-report", "--no-baselines", "--out", tmp_path / "o")
+    model = us.load(tmp_path / "o/seed0")
+    assert (type(model), model.depth) == (us.models.GraphFirstUGDGNN, 3)
+    ask("study", "run", "--hops", folder / "hops", "--epochs", 2, "--seeds", 1, "--out", tmp_path / "s.db")
+    assert "GraphFirstUGDGNN" in ask("study", "best", tmp_path / "s.db")
+
+
+def test_what_cannot_use_the_hops_is_refused_before_anything_is_written(folder, tmp_path):
+    for words in (("train", "UGDGNN"), ("train", "SIGN", "--depth", 4), ("study", "run", "SGC", "GCN")):
+        out = tmp_path / ("s.db" if words[0] == "study" else "o")
+        said = refuse(*words, "--hops", folder / "hops", "--epochs", 2, "--out", out)
+        assert "hops 0 to 3 are stored" in said or "cannot use stored hops" in said
+        assert not out.exists()
+
+
 def test_wrong_input(folder, tmp_path):
     train = ("train", "SGC", "--hops", folder / "hops", "--out", tmp_path / "o", *QUICK)
-    assert "split" in refuse("train", "SGC", "--hops", folder / "bare", "--out", tmp_path / "o", *QUICK)
+    bare = refuse("train", "SGC", "--hops", folder / "bare", "--out", tmp_path / "o", *QUICK)
+    assert bare.endswith(
+        "bare was written without labels, so nothing can be learnt from it; write hops again with --labels and --split"
+    )
     for more in (("--edges", folder / "edges.npy"), ("--dataset", "citeseer"), ("--label-column", "a")):
         assert "--hops" in refuse(*train, *more)
     assert "propagates first" in refuse("train", "GCN", "--hops", folder / "hops", "--out", tmp_path / "o", *QUICK[:4])

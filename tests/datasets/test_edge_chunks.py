@@ -95,11 +95,23 @@ BAD = {
     "a name": ("e.csv", "0,1\nada,2\n", r"e.csv, line 2: 'ada' is not a node id; node ids are whole numbers from 0"),
     "a fraction": ("e.csv", "0,1\n1.5,2\n", r"e.csv, line 2: '1.5' is not a node id"),
     "an empty cell": ("e.csv", "source,target\n0,1\n,2\n", r"e.csv, line 3: '' is not a node id"),
-    "a short line": ("e.csv", "0,1\n1\n", r"e.csv, line 2: it has 1 columns; correct the line"),
-    "negative": ("e.csv", "0,1\n-4,2\n", r"e.csv, edge 1 names node -4, but node ids count from 0"),
-    "a weight that is none": ("e.csv", "0,1,1.0\n1,2,-1\n", r"e.csv, edge 1: the weight is -1, but weights are finite"),
+    "a short line": ("e.csv", "0,1\n1\n", r"e.csv, line 2: it has 1 column, not 2 as the first; correct the line"),
+    "negative": ("e.csv", "0,1\n-4,2\n", r"e.csv, line 2: it names node -4, but node ids count from 0"),
+    "a weight that is none": ("e.csv", "0,1,1.0\n1,2,-1\n", r"e.csv, line 2: the weight is -1, but weights are finite"),
+    "too large an id": (
+        "e.csv",
+        "source,target\n\n0,1\n\n9,2147483647\n",
+        r"e.csv, line 5: it names node 2147483647, and ids end at",
+    ),
     "other columns": ("e.csv", "a,b\n0,1\n", r"it has no columns source and target \(it has a, b\); call them so"),
     "four columns": ("e.csv", "0,1,2,3\n", r"line 1: it has 4 columns, not 2 or 3"),
+    "a long line": ("e.csv", "0,1\n1,2,3\n", r"e.csv, line 2: it has 3 columns, not 2 as the first"),
+    "a long line with blanks": ("e.txt", "0 1\n1 2 3\n", r"e.txt, line 2: it has 3 columns, not 2 as the first"),
+    "no weight": (
+        "e.csv",
+        "source,target,weight\n0,1,1\n1,2,\n",
+        r"e.csv, line 3: the weight '' is not a number; correct it",
+    ),
     "a comment below": ("e.txt", "0 1\n# 1 2\n", r"e.txt, line 2: '#' is not a node id"),
     "another kind": ("e.xlsx", "0", r"edges ending in '.xlsx' are not read in pieces"),
     "damaged": ("e.npy", "0", r"e.npy is damaged or not a numpy file"),
@@ -116,6 +128,22 @@ def test_what_is_no_edge_is_named(name, tmp_path):
         list(edge_chunks([tmp_path / file]))
 
 
+@pytest.mark.usefixtures("_reader")
+@pytest.mark.parametrize("name", FILES)
+def test_an_id_that_is_not_there_is_named_with_its_place(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BYTES", 16)
+    monkeypatch.setattr(reading, "EDGES", 2)
+    FILES[name](tmp_path / name)
+    text = (gzip.decompress if name.endswith(".gz") else bytes)((tmp_path / name).read_bytes()).splitlines()
+    place = {".npy": "edge 4", ".parquet": "row 4"}.get(
+        (tmp_path / name).suffix, f"line {[number for number, line in enumerate(text, 1) if line.strip()][-1]}"
+    )
+    with pytest.raises(
+        ValueError, match=rf"{name}, {place}: it names node 5, but node ids run from 0 to 4; nodes=5 says so"
+    ):
+        list(edge_chunks([tmp_path / name], nodes=5))
+
+
 def test_weights_in_some_files_alone_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text(rows(","))
     (tmp_path / "b.csv").write_text(rows(",", weight=True))
@@ -123,6 +151,22 @@ def test_weights_in_some_files_alone_are_refused(tmp_path):
         has_weights([tmp_path / "a.csv", tmp_path / "b.csv"])
     with pytest.raises(ValueError, match="it has no header, so it has no column 'w'"):
         list(edge_chunks([tmp_path / "a.csv"], "w"))
+
+
+def test_a_packed_file_that_was_cut_is_named(tmp_path):
+    whole = gzip.compress(rows(",").encode())
+    for content in (whole[: len(whole) // 2], b"not packed", whole[:-9] + b"123456789"):
+        (tmp_path / "e.csv.gz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"e.csv.gz: it is damaged \(.*\); make it again"):
+            list(edge_chunks([tmp_path / "e.csv.gz"]))
+
+
+def test_names_of_columns_are_refused_where_there_are_none(tmp_path):
+    np.save(tmp_path / "e.npy", INDEX)
+    with pytest.raises(
+        ValueError, match=r"an array has no columns with names, so no 'w'; use a table, or leave weight_column=... out"
+    ):
+        list(edge_chunks([tmp_path / "e.npy"], "w"))
 
 
 def test_names_in_parquet_are_refused(tmp_path):

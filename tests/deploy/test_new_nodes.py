@@ -8,7 +8,7 @@ from tests.deploy.test_torch_program import trained_like
 
 import unspool as us
 from unspool import datasets, models
-from unspool.deploy import predict_new_nodes
+from unspool.deploy import predict_new_nodes, predict_nodes
 from unspool.errors import IncompatibleError, InputError
 from unspool.graph import NewEdges
 from unspool.ops import SparseFeatures
@@ -133,3 +133,15 @@ def test_wrong_input(tmp_path):
     stored = us.hops.write(graph, x, depth=1, out=tmp_path / "hops")
     with pytest.raises(IncompatibleError, match="hops on the disk"):
         predict_new_nodes(model, stored, graph, new, [[5], [0]])
+
+
+def test_a_network_that_is_being_trained_predicts_without_masks_and_stays_as_it_was(data):
+    x, graph, new, whole = data
+    model = models.GCN(x.shape[1], 3, dropout=0.5).double().train()
+    model.p_pre.eval()
+    found = predict_new_nodes(model, x[:OLD], graph, x[OLD:], new)
+    few = predict_nodes(model, x, whole, [OLD, OLD + 1, OLD + 2])
+    assert (model.training, model.p_pre.training) == (True, False)
+    wanted = model.eval()(x, whole)[OLD:]
+    assert torch.allclose(found.output, wanted, atol=1e-12)
+    assert torch.allclose(few.output, wanted, atol=1e-12)

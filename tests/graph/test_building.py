@@ -170,6 +170,9 @@ def test_other_edges_begin_anew(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         built(tmp_path / "g", index)
     monkeypatch.undo()
+    with pytest.raises(ValueError, match="names node"):  # a slip costs nothing
+        built(tmp_path / "g", index, nodes=10)
+    assert (tmp_path / "g" / ".building" / "progress.json").exists()
     built(tmp_path / "g", other, asked={"edges": "others"}, directed=False)
     same(Graph.open(tmp_path / "g"), made(other, directed=False))
 
@@ -203,6 +206,8 @@ def test_foreign_folders_are_named(tmp_path):
         Graph.open(tmp_path / "nothing")
     with pytest.raises(DataError, match="there is no graph in this folder"):
         Graph.open(tmp_path)
+    with pytest.raises(TypeError, match=r"normalise='symmetric': expected Normalisation.SYMMETRIC"):
+        Graph.open(tmp_path, normalise="symmetric")
     (tmp_path / "graph.json").write_text(json.dumps({"format": 1}))
     with pytest.raises(DataError, match="it carries no checksum"):
         Graph.open(tmp_path)
@@ -222,6 +227,7 @@ def test_too_small_a_memory_is_refused_with_what_is_needed(tmp_path):
     index, _ = listed(10)
     with pytest.raises(InputError, match=r"memory='0.125GB': expected at least 0.\d+GB for this graph of 1500 nodes"):
         built(tmp_path / "g", index, memory=LEAST)
+    assert not (tmp_path / "g").exists()
 
 
 @pytest.mark.parametrize(

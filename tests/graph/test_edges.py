@@ -69,9 +69,11 @@ def test_bad_weights_are_named(name):
         Graph.from_edges([[0, 1, 2], [1, 2, 0]], 3, weights=weights)
 
 
-@pytest.mark.parametrize("loops", [-1, -0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("loops", [-1, -0.5, float("nan"), float("inf"), "one"])
 def test_bad_loops_are_named(loops):
-    with pytest.raises(ValueError, match=f"loops={loops}: the weight of self-loops is a finite number of at least 0"):
+    with pytest.raises(
+        ValueError, match=f"loops={loops!r}: expected a finite number of at least 0, the weight of self-loops"
+    ):
         Graph.from_edges([[0, 1], [1, 0]], 2, loops=loops)
 
 

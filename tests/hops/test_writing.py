@@ -13,6 +13,7 @@ import torch
 import unspool as us
 from unspool import Graph, Normalisation, datasets
 from unspool.errors import DataError, IncompatibleError, InputError
+from unspool.files import read_sealed, write_sealed
 from unspool.graph.building import build_graph
 from unspool.graph.pattern import walk_on
 from unspool.hops import budget, columns, writing
@@ -125,7 +126,12 @@ def test_rows_are_read_as_they_are_asked_for(x, graph, tmp_path, monkeypatch):
     assert torch.equal(wide.take(torch.tensor([5])), whole[[5]].double())
     with pytest.raises(IncompatibleError, match="hop 4 is wanted, and hops 0 to 3 are stored"):
         stored.take(torch.tensor([0]), 4)
-    for rows, culprit in (([-1], -1), ([NODES, 0], NODES)):
+    with pytest.raises(InputError, match="depth=-1: expected a hop from 0 to 3"):
+        stored.take(torch.tensor([0]), -1)
+    for given in ([1], torch.tensor([0.5]), torch.tensor([True]), torch.tensor(1)):
+        with pytest.raises(InputError, match="expected a tensor of numbers of stored rows"):
+            stored.take(given)
+    for rows, culprit in (([-1, 3], -1), ([NODES, 0], NODES)):
         with pytest.raises(InputError) as caught:
             stored.take(torch.tensor(rows))
         assert (caught.value.argument, caught.value.value) == ("rows", culprit)
@@ -259,6 +265,16 @@ def test_foreign_folders_are_named(x, graph, tmp_path):
         us.hops.open(tmp_path)
 
 
+@pytest.mark.parametrize("change", [{"shape": [1, 2]}, {"shape": [-1, 1, 1]}, {"dtype": "<i1"}, {"graph": None}])
+def test_a_card_that_says_too_little_is_refused(change, x, graph, tmp_path):
+    us.hops.write(graph, x, 1, tmp_path / "h")
+    file = tmp_path / "h" / "hops.json"
+    card = json.dumps({**json.loads(read_sealed(file).read()), **change}).encode()
+    write_sealed(file, lambda held: held.write(card))
+    with pytest.raises(DataError, match="it does not say what the hops are; write them again"):
+        us.hops.open(tmp_path / "h")
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -267,13 +283,18 @@ def test_foreign_folders_are_named(x, graph, tmp_path):
         ({"nodes": [1, NODES]}, r"nodes=300: expected numbers of nodes, from 0 to 299"),
         ({"nodes": [1, -2]}, r"nodes=-2: expected numbers of nodes, from 0 to 299"),
         ({"nodes": [5, 1, 5]}, r"nodes=5: expected every node once, and this one is there twice"),
-        ({"nodes": []}, r"expected numbers of nodes, one behind the other"),
+        ({"nodes": []}, r"expected numbers of nodes, at least one, one behind the other"),
         ({"nodes": [0.5]}, r"nodes='float\d\d of shape \(1,\)': expected numbers of nodes"),
         ({"nodes": np.zeros(5, bool)}, r"nodes='bool of shape \(5,\)': expected numbers of nodes, .* or a mask over all"),
         ({"x": np.ones((NODES - 1, 2))}, r"features=299: expected a row for each of the 300 nodes of the graph"),
         ({"x": np.ones(NODES)}, r"it has shape \(300,\); features have shape \(nodes, features\)"),
         ({"x": np.ones((NODES, 2), complex)}, r"it holds complex128; features are numbers"),
         ({"x": np.array([["a"]])}, r"it holds <U1; features are numbers"),
+        ({"memory": "1GB"}, r"memory='1GB': expected a number of bytes"),
+        ({"memory": float("nan")}, r"memory=nan: expected a number of bytes"),
+        ({"graph": "g"}, r"graph='str': expected a us.Graph; open a folder with us.Graph.open"),
+        ({"facts": [1]}, r"facts='list': expected us.hops.NodeFacts"),
+        ({"facts": us.hops.NodeFacts.read(7)}, r"facts='those of 7 nodes': expected those of the 300 nodes of the graph"),
         ({"memory": LEAST}, r"memory='0.0938GB': expected at least 0.\d+GB for this graph of 300 nodes"),
     ],
 )  # fmt: skip
@@ -292,8 +313,7 @@ def test_what_is_not_finite_is_named_before_anything_counts(value, x, graph, tmp
     for given in (bad, bad.to_sparse(), tmp_path / "x.npy"):
         with pytest.raises(InputError, match="node 17 has this as feature 33"):
             us.hops.write(graph, given, 1, tmp_path / "h", memory=small(16, graph))
-        with pytest.raises(DataError, match="not finished"):
-            us.hops.open(tmp_path / "h")
+        assert not (tmp_path / "h").exists()
 
 
 def test_files_that_are_none_are_named(x, graph, tmp_path):
@@ -326,10 +346,36 @@ def test_a_full_disk_is_said_before_the_work_and_amid_it(x, graph, tmp_path, mon
     monkeypatch.setattr(writing, "append", no_room)
     with pytest.raises(OSError, match="No space left"):
         us.hops.write(graph, x, DEPTH, tmp_path / "h")
-    with pytest.raises(DataError, match="not finished"):
-        us.hops.open(tmp_path / "h")
+    assert not (tmp_path / "h").exists()
     monkeypatch.undo()
     assert us.hops.write(graph, x, DEPTH, tmp_path / "h").depth == DEPTH
+
+
+def test_what_can_be_gone_on_with_stays_and_is_said(x, graph, tmp_path, monkeypatch):
+    real, told = columns.ArrayColumns.read, []
+
+    def once(self, first, out):
+        if first:
+            raise KeyboardInterrupt
+        real(self, first, out)
+
+    monkeypatch.setattr(columns.ArrayColumns, "read", once)
+    with pytest.raises(KeyboardInterrupt):
+        us.hops.write(graph, x, DEPTH, tmp_path / "h", memory=small(16, graph), tell=told.append)
+    assert (
+        told[-1]
+        == f"{tmp_path}/h keeps what was done so far: run the same unspool hops again to go on, or remove the folder"
+    )
+    monkeypatch.undo()
+    us.hops.write(graph, x, DEPTH, tmp_path / "h", memory=small(16, graph), tell=told.append)
+    assert sum(line.startswith("slab 1 of") for line in told) == 1
+
+
+def test_files_of_others_are_not_written_over(x, graph, tmp_path):
+    (tmp_path / "hops.bin").write_text("mine")
+    with pytest.raises(DataError, match=r"it holds a hops.bin, which would be written over; choose another folder"):
+        us.hops.write(graph, x, DEPTH, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["hops.bin"]
 
 
 def test_slabs_are_whole_lines_of_the_cache_and_cover_all(graph):

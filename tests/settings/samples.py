@@ -115,7 +115,7 @@ def foreign(kind):
     if isinstance(kind, Decay):
         return [-1e-300, math.nan, {"first": -1.0}, {"first": "much"}, "5e-4", True, None, [0.1]]
     if isinstance(kind, OptimiserKind):
-        return ["adam", None, 3, torch.nn.Linear(1, 1).weight]
+        return ["adem", None, 3, torch.nn.Linear(1, 1).weight]
     if isinstance(kind, UpperKind):
         return [3, None, b"ce", ["ce"], Consistency]
     return []

@@ -318,7 +318,7 @@ def test_seconds_between_snapshots_are_finite(task, tmp_path, every):
             "valid_loss",
             "one of Monitor.VALID_LOSS, Monitor.VALID_SCORE, Monitor.TRAIN_LOSS, Monitor.LAST_EPOCH",
         ),
-        ("optimiser", "adam", "a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"),
+        ("optimiser", "adem", "a class of torch.optim, such as torch.optim.AdamW"),
     ],
 )
 def test_bad_configurations_are_named(name, value, expected):
@@ -327,6 +327,11 @@ def test_bad_configurations_are_named(name, value, expected):
         TrainConfig(**{name: value})
     assert (caught.value.argument, caught.value.expected, caught.value.owner) == (name, expected, "TrainConfig")
     assert caught.value.value is value
+
+
+def test_a_name_of_an_optimiser_names_its_class():
+    with pytest.raises(us.InputError, match=r"such as torch.optim.AdamW; write optimiser=torch.optim.RMSprop$"):
+        TrainConfig(optimiser="rmsprop")
 
 
 def test_bad_tasks_are_named(task):

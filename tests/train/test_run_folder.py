@@ -43,6 +43,13 @@ def interrupt(at):
     return watch
 
 
+def test_a_seed_that_cannot_be_trained_leaves_no_folder(data, tmp_path):
+    runs = RunFolder(tmp_path, Trial(us.models.PPNP), TrialLoader(data))
+    with pytest.raises(us.IncompatibleError):
+        runs.train(0, spread=us.graph.Rows())
+    assert not runs.place(0).exists()
+
+
 def test_a_seed_is_trained_kept_and_known_as_finished(loader, tmp_path):
     runs = RunFolder(tmp_path, TRIAL, loader, {"hardware": "a machine"})
     assert runs.finished(2) is None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unspool.cli.data_options import DataOptions
+from unspool.graph import Normalisation
 from unspool.models.pretrained import CARD
 from unspool.train import TaskKind
 
@@ -54,6 +55,7 @@ _KINDS: dict[str, tuple[_Test, str]] = {
     "data.source.directed": (lambda value: isinstance(value, bool), "true or false"),
     "task": _RECORDS, "task.score": _TEXT, "task.centre": _FINITE, "task.scale": _FINITE,
     "task.kind": (lambda value: value in [kind.value for kind in TaskKind], f"one of {', '.join(kind.value for kind in TaskKind)}"),
+    "data.normalisation": (lambda value: value in [one.value for one in Normalisation], f"one of {', '.join(one.value for one in Normalisation)}"),
     "data.fingerprint": _TEXT, "key": _TEXT, "model_code": _TEXT, "trial": _RECORDS, "trial.preset": _TEXT, "trial.config": _RECORDS, "trial.settings": _RECORDS,
     "command": _TEXT, "data.size": _RECORDS, "metrics": _RECORDS, "metrics.seed": _WHOLES, "metrics.epochs": _WHOLES,
     "metrics.ending": _TEXT, "metrics.test_score": _NUMBER, "links": _RECORDS, "evaluation": _RECORDS, "evaluation.calibration": _RECORDS,

@@ -121,6 +121,10 @@ class DataOptions:
         from unspool import hops
 
         found = hops.dataset(self.hops)
+        if not split_or_none and found.targets is None and not found.classes:
+            raise ValueError(
+                f"{self.hops} was written without labels, so nothing can be learnt from it; write hops again with --labels and --split"
+            )
         if found.split is None and self.split is None and not split_or_none:
             raise ValueError(
                 f"{self.hops} was written without a split; write it with --labels and --split, or give --split here"

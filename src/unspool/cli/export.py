@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 from unspool.cli.data_options import DataOptions
-from unspool.cli.paths import check_folder, no_empty_folder
+from unspool.cli.paths import check_folder
 from unspool.cli.predict import check_fits, load_checked
 from unspool.cli.terminal import echo
 from unspool.cli.train_options import optional_model
 from unspool.cli.training_data import training_data
 from unspool.deploy import export_numpy, export_torch
 from unspool.errors import InputError
+from unspool.files import no_empty_folder
 from unspool.models.pretrained import find_folder
 
 #: How a file ends, and how it is used.

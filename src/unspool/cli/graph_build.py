@@ -36,7 +36,7 @@ def run(
     weighted = has_weights(edges, weight_column)
     files = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in edges]
     notes = build_graph(
-        lambda: edge_chunks(edges, weight_column), out, memory=budget, asked={"files": files, "weight": weight_column},
+        lambda: edge_chunks(edges, weight_column, nodes), out, memory=budget, asked={"files": files, "weight": weight_column},
         nodes=nodes, directed=directed, loops=loops, weighted=weighted, tell=lambda line: echo(line, err=True),
     )  # fmt: skip
     for note in notes:

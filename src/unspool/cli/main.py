@@ -29,8 +29,10 @@ from unspool.cli.commands.spectrum import spectrum
 from unspool.cli.commands.study import study
 from unspool.cli.commands.train import train
 from unspool.cli.commands.verify import verify
+from unspool.cli.company import said_once
 from unspool.cli.errors import sentence
 from unspool.cli.terminal import echo
+from unspool.errors import RankLost
 from unspool.files import utf8
 
 
@@ -81,6 +83,13 @@ def _end_gently() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+def _say(who: str, line: str, lost: bool = False) -> None:
+    """Tell a person, once: of processes that work together one speaks."""
+    found = said_once(line, lost=lost)
+    if found is not None:
+        echo(f"{who}{found}", err=True)
+
+
 def main() -> None:
     """Run the command line; what is wrong is said in one sentence, not with a traceback."""
     _end_gently()
@@ -91,13 +100,15 @@ def main() -> None:
         # Trap: without standalone mode click gives the code of an Exit back instead of raising it.
         code = cli(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as ended:
+        if isinstance(ended.__cause__, EOFError):  # Trap: click takes a file that ends too early for Ctrl-D
+            raise ended.__cause__ from None
         echo("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as problem:
         said = io.StringIO()
         problem.show(said)
-        echo(said.getvalue().rstrip("\n"), err=True)
+        _say("", said.getvalue().rstrip("\n"))
         sys.exit(problem.exit_code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
@@ -107,7 +118,7 @@ def main() -> None:
             raise
         if os.environ.get("UNSPOOL_TRACEBACK"):
             traceback.print_exception(problem)  # Python shows none of a SystemExit
-        echo(f"unspool: {line}", err=True)
+        _say("unspool: ", line, lost=isinstance(problem, RankLost))
         sys.exit(2)
 
 

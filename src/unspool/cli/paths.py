@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import secrets
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from unspool.cli.terminal import echo
@@ -23,19 +21,6 @@ def check_folder(folder: Path, option: str = "--out") -> None:
     except OSError as problem:
         reason = str(problem).rpartition(": ")[2] if problem.strerror is None else problem.strerror
         raise OSError(f"cannot write into {folder}: {reason}; choose another place with {option}") from problem
-
-
-@contextmanager
-def no_empty_folder(folder: Path) -> Generator[None]:
-    """Leave no folder behind that was made for work that failed before it wrote anything."""
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):  # there is something in it
-            for place in made:
-                place.rmdir()
-        raise
 
 
 def look_here(name: str) -> None:

@@ -13,7 +13,8 @@ import torch
 from torch import distributed
 
 from unspool import graph
-from unspool.errors import IncompatibleError, InputError, mention
+from unspool.cli.company import TOLD, in_company, joined
+from unspool.errors import IncompatibleError, InputError, RankLost, mention
 from unspool.graph.spreading import Layout
 from unspool.interrupt import SIGNALS, note_for_good
 from unspool.ops.ranks import Ranks
@@ -24,8 +25,6 @@ LAYOUTS: dict[str, Layout] = {
     "rows": graph.Rows(),
     "metis": graph.Rows(parts=graph.metis),
 }
-#: What torchrun tells the processes that it starts.
-_TOLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,25 @@ class Spread:
 
 def check_no_company() -> None:
     """Refuse processes that torchrun started side by side, each of which would train the whole by itself."""
-    if all(part in os.environ for part in _TOLD) and os.environ["WORLD_SIZE"] != "1":
+    if in_company():
         raise IncompatibleError(
             f"torchrun started {os.environ['WORLD_SIZE']} processes, and without {mention('spread')} each would train the same by itself; "
             "add --spread columns or rows, or leave torchrun out"
         )
+
+
+def _join(patience: timedelta, options: dict[str, Any]) -> None:
+    """Find the other processes."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    try:
+        store = distributed.PrefixStore("ranks", joined(patience))  # pyright: ignore[reportPrivateImportUsage]
+        distributed.init_process_group(store=store, rank=rank, world_size=size, timeout=patience, **options)
+    except RuntimeError as problem:  # of torch
+        at = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        reason = str(problem).partition("\n")[0]
+        raise RankLost(
+            f"the {size} processes did not find each other at {at} ({reason}); start all of them again"
+        ) from problem
 
 
 @contextlib.contextmanager
@@ -72,7 +85,7 @@ def started(name: str, device: str, jobs: int | None) -> Generator[tuple[Spread,
     """Join the other processes; gives them, and the device of this one."""
     if jobs not in (None, 1):
         raise InputError("jobs", jobs, f"1 with --spread {name}, as all processes work on one seed")
-    if not all(part in os.environ for part in _TOLD):
+    if not all(part in os.environ for part in TOLD):
         raise InputError(
             "spread",
             name,
@@ -92,7 +105,7 @@ def started(name: str, device: str, jobs: int | None) -> Generator[tuple[Spread,
         torch.cuda.set_device(place)
         device, options = f"cuda:{place}", {"backend": "nccl", "device_id": torch.device("cuda", place)}
     # The leading process may take long between two seeds; one that ends is noticed at once.
-    distributed.init_process_group(timeout=timedelta(hours=2), **options)
+    _join(timedelta(hours=2), options)
     note_for_good(SIGNALS)  # all processes stop behind the same epoch
     try:
         yield Spread(name, Ranks.here()), device

@@ -16,14 +16,14 @@ from unspool.cli.card import check_card
 from unspool.cli.data_notes import column_lines, weight_lines
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import sentence
-from unspool.cli.paths import check_folder, no_empty_folder
+from unspool.cli.paths import check_folder
 from unspool.cli.progress import Screen
 from unspool.cli.spread import Spread, check_no_company, started
 from unspool.cli.terminal import Terminal
 from unspool.cli.train_options import USUAL, TrainOptions, check_trial, loader_of, name_for_presets
 from unspool.cli.train_summary import tell_summary
 from unspool.device import check_device
-from unspool.files import alone_in
+from unspool.files import alone_in, no_empty_folder
 from unspool.models.pretrained import CARD, read_card
 from unspool.parallel import Event, run_workers, worker_count
 from unspool.report import machine
@@ -34,6 +34,7 @@ from unspool.train.baselines import FILE as BASELINES
 from unspool.train.baselines import baselines_key, measure_baselines, read_baselines, write_baselines
 from unspool.train.callbacks import check_tensorboard
 from unspool.train.run_folder import SNAPSHOT, RunFolder
+from unspool.train.spreading import check_spread
 from unspool.train.threads import SMALL, threads_for, use_threads
 
 #: Seconds between events of progress.
@@ -78,7 +79,9 @@ class Job:
             check_tensorboard()
         trial = how.trial(data)
         loader = loader_of(data, how.loss, options.device)
-        check_trial(trial, loader)
+        model = check_trial(trial, loader)
+        if spread is not None:
+            check_spread(model, loader.first, trial.config)
         return Job(trial, loader, data, options, spread)
 
     @cached_property

@@ -8,12 +8,15 @@ from typing import Any
 
 from torch import nn
 
+from unspool import hops
 from unspool.cli.commands.options import CONFIG, SHORT
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import option
 from unspool.cli.paths import look_here
-from unspool.errors import InputError
-from unspool.models import StableGNN, find_model
+from unspool.errors import IncompatibleError, InputError
+from unspool.models import Model, StableGNN, find_model
+from unspool.models.graph_first import check_uses, propagates_first
+from unspool.ops.stored_hops import StoredHops
 from unspool.reproduce import presets
 from unspool.settings import schema_of
 from unspool.study.search.resolve import with_patience
@@ -22,6 +25,8 @@ from unspool.train.epochs import make_optimiser
 
 #: The set that is trained on when none is named, and the model.
 BUILT_IN, USUAL = "citeseer", "UGDGNN"
+#: The same from stored hops.
+USUAL_OF_HOPS = "GraphFirstUGDGNN"
 #: The model when none is named, where its recipe has been measured, and presets that are its own.
 BEST, MEASURED, ITS_OWN = (
     "StableGNN",
@@ -57,14 +62,14 @@ class TrainOptions:
         config = start.config.replace(**with_patience(said, start.config.stop))
         rows = start.normalise_rows if self.normalise_rows is None else self.normalise_rows
         settings = {**start.settings, **self._settings(model)}
-        return replace(start, settings=settings, config=config, normalise_rows=rows)
+        return replace(start, settings={**stored_depth(model, data), **settings}, config=config, normalise_rows=rows)
 
     def model_for(self, data: DataOptions) -> type[nn.Module]:
         """The model that was named; when none was, the one that is known to be best on these data, and the paper's elsewhere."""
         if self.model is not None:
             return model_named(self.model)
         measured = not data.own and self.loss is None and presets.plain_name(name_for_presets(data)) in MEASURED
-        return model_named(BEST if measured and self.preset in ITS_OWN else USUAL)
+        return model_named(BEST if measured and self.preset in ITS_OWN else usual_model(data))
 
     def _settings(self, model: type[nn.Module]) -> dict[str, Any]:
         """``name=value`` pairs as settings of the model."""
@@ -80,6 +85,19 @@ class TrainOptions:
                 )
             found[name] = schema.of(name).parse(text)
         return found
+
+
+def usual_model(data: DataOptions) -> str:
+    """The model when none is named, on data of which nothing is known."""
+    return USUAL if data.hops is None else USUAL_OF_HOPS
+
+
+def stored_depth(model: type[nn.Module], data: DataOptions) -> dict[str, Any]:
+    """The depth of a network that would ask for more hops than are stored, where nobody says how deep it is to be."""
+    if data.hops is None or not schema_of(model).takes("depth"):
+        return {}
+    usual, there = schema_of(model).of("depth").default, hops.open(data.hops, check=False).depth
+    return {"depth": there} if isinstance(usual, int) and usual > there else {}
 
 
 def take_texts(options: dict[str, Any], names: Any) -> dict[str, str]:
@@ -147,6 +165,8 @@ def loader_of(data: DataOptions, loss: str | None, device: str) -> TrialLoader:
 def check_trial(trial: Trial, loader: TrialLoader) -> nn.Module:
     """Find out before the work whether the model can be built, and whether the optimiser takes it and its decay."""
     model = trial.build(int(loader.data.features.shape[1]), loader.outputs)
+    if isinstance(loader.data.features, StoredHops) and isinstance(model, Model):
+        check_uses(model, loader.data.features)
     if trial.config.upper is not None:
         trial.config.upper.check(loader.first)
     check_groups([trial])
@@ -154,9 +174,14 @@ def check_trial(trial: Trial, loader: TrialLoader) -> nn.Module:
     return model
 
 
-def check_trials(trials: Sequence[Trial]) -> None:
+def check_trials(trials: Sequence[Trial], loader: TrialLoader) -> None:
     """The same for many trials, whose models are known to build: each model with each optimiser and decay once."""
     check_groups(trials)
+    if isinstance(loader.data.features, StoredHops):
+        for trial in {trial.model: trial for trial in trials}.values():
+            made = trial.build(4, 2)
+            if isinstance(made, Model) and (why := propagates_first(made)) is not None:
+                raise IncompatibleError(why)
     config = {trial: trial.config.to_plain() for trial in trials}
     kinds = {(t.model, config[t]["optimiser"], str(config[t]["weight_decay"])): t for t in trials}
     for trial in kinds.values():

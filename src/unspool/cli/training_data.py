@@ -14,6 +14,8 @@ from unspool.datasets import Dataset
 from unspool.datasets.one_hot import columns_of
 from unspool.datasets.registry import is_registered
 from unspool.errors import IncompatibleError, InputError
+from unspool.graph import Normalisation
+from unspool.ops.stored_hops import StoredHops
 
 #: What may have been done to the data before training, by the names that cards use.
 TRANSFORMS = ("row_normalised", "largest_component")
@@ -27,6 +29,12 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     """
     check_card(card, checkpoint)
     facts: Mapping[str, Any] = card.get("data") or {}
+    found, notes = _found(facts, source, checkpoint)
+    _check_normalisation(facts, found, checkpoint)
+    return found, notes
+
+
+def _found(facts: Mapping[str, Any], source: DataOptions, checkpoint: Path) -> tuple[Dataset, list[str]]:
     steps = _transforms(facts)
     source.check()
     if source.hops is not None:
@@ -53,6 +61,19 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
     return ready, _hash_note(facts.get("hash"), held, ready)
 
 
+def _check_normalisation(facts: Mapping[str, Any], found: Dataset, checkpoint: Path) -> None:
+    """Refuse another A than that of the training: graphs of data sets are normalised symmetrically, and hops as somebody chose."""
+    usual, trained, source = Normalisation.SYMMETRIC.value, facts.get("normalisation"), facts.get("source")
+    if trained is None and source and "hops" not in source:  # cards of before do not say it of hops
+        trained = usual
+    here = found.features.graph["normalisation"] if isinstance(found.features, StoredHops) else usual
+    if trained not in (None, here):
+        raise IncompatibleError(
+            f"{checkpoint} was trained with A normalised as {trained}, and here it is {here}; give hops that were "
+            f"written with --normalise {trained}"
+        )
+
+
 def _files_of_training(
     trained: Mapping[str, Any], source: DataOptions, known: str | None, steps: Sequence[str]
 ) -> Dataset:
@@ -65,8 +86,8 @@ def _files_of_training(
         held = ready = None
     if held is None or ready is None or known not in (held.hash, ready.hash):
         raise ValueError(
-            f"{', '.join(files_of(trained))}: not what the model was trained on, or not readable; give the data with --edges and "
-            "--features to use them as they are"
+            f"{', '.join(files_of(trained))}: not what the model was trained on, or not readable; give the data with "
+            f"{'--hops' if trained.get('hops') else '--edges and --features'} to use them as they are"
         )
     if source.split is None:
         return ready

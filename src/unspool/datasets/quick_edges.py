@@ -42,7 +42,7 @@ def quick_edges(path: Path, separator: str | None) -> QuickEdges | None:
     plain = not body.translate(None, b"0123456789\n" + sign) and b"\n\n" not in body and not body.startswith(b"\n")
     if not plain or body.count(sign) != lines or re.search(rb"(?:^|[\n" + sign + rb"])0[0-9]", body):
         return None
-    held = quickly(body, sign.decode(), (0, 1))
+    held = quickly(body, sign.decode(), (0, 1), 2)
     if held is None or held[0].size != lines:
         return None
     return QuickEdges((Numbers(held[0]), Numbers(held[1])), (words[0], words[1]) if named else None)

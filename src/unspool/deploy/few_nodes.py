@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +42,27 @@ class NodePredictions:
     edges_read: int
 
 
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Generator[None]:
+    """Let a network predict as it does when it is not trained, without masks of dropout; each of its parts is then as it was.
+
+    Example:
+        >>> model = nn.Dropout(0.5)
+        >>> with evaluating(model):
+        ...     print(model(torch.ones(3)), model.training)
+        tensor([1., 1., 1.]) False
+        >>> model.training
+        True
+    """
+    before = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
 @torch.no_grad()
 def predict_nodes(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredictions:
     """The output of a network for a few nodes, computed from their neighbourhood alone.
@@ -48,7 +71,7 @@ def predict_nodes(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredi
     the whole graph. A network that looks at all nodes at once (an exact minimiser, a mean over groups) is computed as a whole.
 
     Args:
-        model: called as ``model(x, graph)``, in evaluation mode.
+        model: called as ``model(x, graph)``, as in evaluation mode.
         x: features of all nodes, a tensor or sparse features; or hops on the disk, whose rows are read.
         graph: the whole graph; not needed beside hops.
         nodes: ids of the nodes (rows of the hops), each once.
@@ -61,6 +84,11 @@ def predict_nodes(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredi
         >>> torch.allclose(found.output, model(x, graph)[[7]]), found.hops, found.nodes_read
         (True, 4, 9)
     """
+    with evaluating(model):
+        return _predicted(model, x, graph, nodes)
+
+
+def _predicted(model: nn.Module, x: Any, graph: Any, nodes: Any) -> NodePredictions:
     if isinstance(x, StoredHops):
         rows = read_nodes(nodes, int(x.shape[0]))
         return NodePredictions(model(x, rows=rows), 0, int(rows.numel()), 0)
@@ -107,9 +135,7 @@ def receptive_hops(model: nn.Module) -> Reach | None:
         return None
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.zeros(()))
     chance = torch.Generator().manual_seed(0)
-    training = model.training
-    model.eval()
-    try:
+    with evaluating(model):
         probe = path(8).to(like.device).to(like.dtype)
         x = torch.randn(8, width, generator=chance).to(like)
         with _HopCounter() as counter:
@@ -118,8 +144,6 @@ def receptive_hops(model: nn.Module) -> Reach | None:
         if hops is None or hops > _DEEPEST or not _is_blind_beyond(model, hops, width, like, chance):
             return None
         return Reach(hops, "largest_frequency" in vars(probe))
-    finally:
-        model.train(training)
 
 
 def _is_blind_beyond(model: nn.Module, hops: int, width: int, like: Tensor, chance: torch.Generator) -> bool:

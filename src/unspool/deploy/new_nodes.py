@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from unspool.datasets.features import rows_of
-from unspool.deploy.few_nodes import NodePredictions, receptive_hops
+from unspool.deploy.few_nodes import NodePredictions, evaluating, receptive_hops
 from unspool.errors import UNSHOWN, IncompatibleError, InputError
 from unspool.graph import Graph, around_new, enlarged
 from unspool.ops import Operator, SparseFeatures, features_of
@@ -24,7 +24,7 @@ def predict_new_nodes(model: nn.Module, x: Any, graph: Graph, new: Any, edges: A
     frequency, is computed on the whole enlarged graph. Nothing is trained, and ``graph`` stays as it is.
 
     Args:
-        model: called as ``model(x, graph)``, in evaluation mode.
+        model: called as ``model(x, graph)``, as in evaluation mode.
         x: features of the old nodes, a tensor or sparse features.
         graph: the old graph.
         new: features of the new nodes, one row each, scaled as the old ones are.
@@ -50,7 +50,8 @@ def predict_new_nodes(model: nn.Module, x: Any, graph: Graph, new: Any, edges: A
     else:
         place, near = around_new(graph, count, edges, reach.hops)
     known = features if near.numel() == graph.nodes else rows_of(features, near)
-    output: Tensor = model(_stacked(known, fresh), place)
+    with evaluating(model):
+        output: Tensor = model(_stacked(known, fresh), place)
     hops = None if reach is None else reach.hops
     return NodePredictions(output[near.numel() :], hops, place.nodes, int(place.operator.forward.col.numel()))
 
@@ -65,7 +66,10 @@ def check_knows_edges(x: Any) -> None:
 
 def _read_new(new: Any, like: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
     """Features of new nodes with the width, type and place of the old ones."""
-    found = features_of(new if isinstance(new, Tensor | SparseFeatures) else torch.as_tensor(new))
+    try:
+        found = features_of(new if isinstance(new, Tensor | SparseFeatures) else torch.as_tensor(new))
+    except (RuntimeError, ValueError, TypeError) as problem:
+        raise InputError("new", UNSHOWN, f"one row of numbers for each new node ({problem})") from None
     if len(found.shape) != 2 or found.shape[0] < 1:
         raise InputError(
             "new", UNSHOWN, f"one row of features for each new node, and it has shape {tuple(found.shape)}"

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from unspool.errors import DataError, InputError, mention
-from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed
+from unspool.files import Unsound, append, bring_down, cut, read_sealed, write_sealed
 from unspool.graph.adjacency import assembled, degrees, diagonal_of
 from unspool.graph.compress import Rows
 from unspool.graph.edges import check_loops, notes_of, unsaid_of
 from unspool.graph.folder import ARRAYS, GRAPH, write_card
 from unspool.graph.merge import Distinct, distinct
-from unspool.sealed_folder import file_of
+from unspool.sealed_folder import PROGRESS, file_of
 
 Array = np.ndarray[Any, Any]
 #: Some edges: their sources, targets, and weights where there are any.
@@ -75,23 +75,16 @@ def build_graph(
     """
     check_loops(loops)
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     if (place / GRAPH.card).exists():
         raise DataError(
             str(place), "there is a graph already", f"choose another folder with {mention('path')}, or remove it"
         )
-    with alone_in(place):
-        work = place / GRAPH.work
+    with GRAPH.being_made(place, tell) as work:
         known = {**asked, "nodes": nodes, "directed": directed, "loops": loops, "memory": memory}
         state = _resumed(work, known)
         if state is None:
-            if work.exists():
-                shutil.rmtree(work)
-            for name in ARRAYS:  # of a build that had nearly ended
-                file_of(place, name).unlink(missing_ok=True)
-            work.mkdir()
             state = _looked_through(read, known, nodes, memory, tell)
-            _save(work, state)
+            _save(GRAPH.begin(place, ARRAYS, tell), state)
         both = directed is True
         for way in ("", "_t") if both else ("",):
             _split(read, work, state, way, both, weighted, tell)
@@ -281,13 +274,13 @@ def _finished(place: Path, work: Path, state: Progress, directed: bool | None, w
 
 
 def _save(work: Path, state: Progress) -> None:
-    write_sealed(work / "progress.json", lambda file: file.write(json.dumps(state.__dict__).encode()))
+    write_sealed(work / PROGRESS, lambda file: file.write(json.dumps(state.__dict__).encode()))
 
 
 def _resumed(work: Path, known: dict[str, Any]) -> Progress | None:
     """How far a build of the same edges has come; None where there is none, or where what it left is of no use."""
     try:
-        state = Progress(**json.loads(read_sealed(work / "progress.json").read()))
+        state = Progress(**json.loads(read_sealed(work / PROGRESS).read()))
     except (Unsound, ValueError, TypeError):
         return None
     asked = {name: value for name, value in state.asked.items() if name != "way"}

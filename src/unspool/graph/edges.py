@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.errors import IncompatibleError, InputError
 from unspool.graph.adjacency import assembled
 from unspool.graph.merge import Distinct, merged
 from unspool.ops.operator import row_of_entry
+from unspool.settings.kinds import Mismatch, Real
 
 #: Nodes are numbered in 32 bits.
 MOST_NODES = 2**31 - 1
@@ -24,7 +26,13 @@ class EdgeDirectionWarning(UserWarning):
 
 def read_edge_index(edge_index: Any, nodes: int | None) -> tuple[Tensor, int]:
     """A tensor of whole numbers of shape (2, edges) inside 0 ... nodes-1, where it lies, or one clear sentence."""
-    index = torch.as_tensor(np.asarray(edge_index) if isinstance(edge_index, (list, tuple)) else edge_index)
+    try:
+        index = torch.as_tensor(np.asarray(edge_index) if isinstance(edge_index, (list, tuple)) else edge_index)
+    except IncompatibleError:  # data without edges say so
+        raise
+    except (RuntimeError, ValueError, TypeError):
+        expected = "integers of shape (2, edges), sources above targets"
+        raise InputError("edge_index", type(edge_index).__name__, expected) from None
     if index.numel() == 0 and index.ndim <= 2:
         index = index.reshape(2, 0).long()
     if index.ndim != 2 or index.shape[0] != 2:
@@ -158,5 +166,9 @@ def callers_level() -> int:
 
 def check_loops(loops: float) -> None:
     """Refuse a weight of self-loops that is none."""
-    if loops < 0 or not np.isfinite(loops):
-        raise ValueError(f"loops={loops}: the weight of self-loops is a finite number of at least 0 (0 for none)")
+    try:
+        Real(0).accept(loops)
+    except Mismatch:
+        raise InputError(
+            "loops", loops, "a finite number of at least 0, the weight of self-loops (0 for none)"
+        ) from None

@@ -63,6 +63,8 @@ def opened(folder: Any, check: bool = True) -> Opened:
     """
     place = Path(folder)
     card = GRAPH.opened(place, check)
+    if not {"degree", "crow", "col"} <= set(card["arrays"]) or not {"loops", "notes"} <= set(card):
+        raise DataError(str(place / GRAPH.card), "it does not say all that a graph is made of", GRAPH.again)
     degree, crow = _array(place, "degree"), _array(place, "crow")
     entries = int(crow[-1]) if crow.numel() else -1
     forward = _rows(place, crow, entries, "")

@@ -17,7 +17,7 @@ from unspool.graph.adjacency import Adjacency, degrees
 from unspool.graph.both_ways import sorted_edges
 from unspool.graph.edges import check_loops, notes_of, read_edge_index, read_weights, tell, unsaid_of
 from unspool.graph.laplacian_form import NOT_NORMALISED, diagonal_entries, laplacian_form, rescaled
-from unspool.graph.normalise import Normalisation
+from unspool.graph.normalise import Normalisation, check_normalisation
 from unspool.graph.pyg import network_edges, pyg_edges
 from unspool.graph.subgraph import subgraph
 from unspool.graph.words import described, html_of_graph
@@ -116,8 +116,7 @@ class Graph:
                 ...
             ValueError: edge 1 names node 5, but node ids run from 0 to 2 (nodes=3)
         """
-        if not isinstance(normalise, Normalisation):
-            raise TypeError(f"normalise={normalise!r}: expected Normalisation.SYMMETRIC, RANDOM_WALK or NONE")
+        check_normalisation(normalise)
         index, nodes = read_edge_index(edge_index, nodes)
         weight = None if weights is None else read_weights(weights, index.shape[1]).to(index.device)
         check_loops(loops)
@@ -131,6 +130,7 @@ class Graph:
         """Open a graph that ``unspool graph build`` has written, as a memory map; ``check`` compares checksums, reading it once."""
         from unspool.graph.folder import opened
 
+        check_normalisation(normalise)
         return _made(*opened(folder, check), normalise)
 
     @staticmethod

@@ -31,6 +31,12 @@ class Normalisation(Enum):
     NONE = "none"
 
 
+def check_normalisation(how: object) -> None:
+    """Refuse what says in another way how A is made."""
+    if not isinstance(how, Normalisation):
+        raise TypeError(f"normalise={how!r}: expected Normalisation.SYMMETRIC, RANDOM_WALK or NONE")
+
+
 def operator_of(w: Adjacency, degree: Tensor, how: Normalisation, dtype: torch.dtype) -> Operator:
     """A as an operator on the device of W: computed in float64 and rounded once; nodes without any edge get zeros, not infinities."""
     forward = compressed(w.forward.crow, w.forward.col, _values(w.forward, degree, how, dtype, turned=False))

@@ -68,7 +68,7 @@ def read_nodes(given: Any, count: int) -> Tensor:
         >>> read_nodes([True, False, True], 3)
         tensor([0, 2])
     """
-    expected = "numbers of nodes, one behind the other, or a mask over all"
+    expected = "numbers of nodes, at least one, one behind the other, or a mask over all"
     try:
         nodes = torch.as_tensor(np.asarray(given) if isinstance(given, list | tuple) else given).detach().cpu()
     except (TypeError, ValueError, RuntimeError):

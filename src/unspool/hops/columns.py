@@ -6,6 +6,7 @@ import hashlib
 import mmap
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,12 @@ class SparseColumns(Columns):
         _check(out, 0, first, None)
 
 
-def columns_of(given: Any) -> Columns:
+def columns_of(given: Any, chosen: Sequence[str] | None = None, dropped: Sequence[str] = ()) -> Columns:
     """Columns of whatever holds features: a path, an array, a tensor, sparse features, a SciPy matrix, or columns that are made.
+
+    Args:
+        given: what holds them.
+        chosen, dropped: names of columns to take and to leave out, of a table in a file.
 
     Example:
         >>> columns_of(torch.eye(3)).shape
@@ -123,7 +128,8 @@ def columns_of(given: Any) -> Columns:
     if isinstance(given, Columns):
         return given
     if isinstance(given, str | os.PathLike):
-        return _of_file(Path(given))
+        return _of_file(Path(given), NoColumns(features=chosen, drop=dropped))
+    _check_named(None, chosen, dropped)
     if isinstance(given, SparseFeatures) or scipy.sparse.issparse(given):
         found = features_of(given)
         assert isinstance(found, SparseFeatures)
@@ -137,9 +143,10 @@ def columns_of(given: Any) -> Columns:
     return ArrayColumns(_checked(array, "features"))
 
 
-def _of_file(path: Path) -> Columns:
+def _of_file(path: Path, how: NoColumns) -> Columns:
     """A ``.npy`` file as a map; whatever else holds features is read as everywhere."""
     if path.suffix.lower() == ".npy":
+        _check_named(None, how.features, how.drop)
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist; check the path")
         try:
@@ -150,7 +157,8 @@ def _of_file(path: Path) -> Columns:
             ) from None
         # Trap: only of our own map of the file, to which nobody has written, is nothing lost.
         return ArrayColumns(_checked(array, str(path)), _stamp(path), getattr(array, "_mmap", None))
-    read = read_table(path, NoColumns(), answers=False)
+    read = read_table(path, how, answers=False)
+    _check_named(None if read.table is None else read.table.header, how.features, how.drop)
     if read.ids is not None and read.ids != [str(i) for i in range(len(read.ids))]:
         raise DataError(
             str(path),
@@ -160,7 +168,16 @@ def _of_file(path: Path) -> Columns:
     matrix: Any = read.matrix
     if scipy.sparse.issparse(matrix):
         return SparseColumns(SparseFeatures.from_tensor(matrix.astype(np.float64)))
-    return ArrayColumns(_checked(matrix, str(path)), _stamp(path))
+    return ArrayColumns(_checked(matrix, str(path)), [*_stamp(path), list(how.features or ()), list(how.drop)])
+
+
+def _check_named(there: Sequence[str] | None, chosen: Sequence[str] | None, dropped: Sequence[str]) -> None:
+    """Refuse names of columns that are not there, or where columns have no names."""
+    for argument, names in (("feature_columns", chosen or ()), ("drop_columns", dropped)):
+        lacking = next((name for name in names if name not in (there or ())), None)
+        if lacking is not None:
+            have = "the features have no names here" if there is None else f"there are {', '.join(there)}"
+            raise InputError(argument, lacking, f"the name of a column of features; {have}")
 
 
 def _checked(array: Array, culprit: str) -> Array:

@@ -161,7 +161,13 @@ def _split(given: Mapping[str, Any], nodes: int) -> Split:
         if name is None:
             raise DataError("the split", f"it has no part {part}, and holds {', '.join(given) or 'nothing'}")
         ids = np.asarray(given[name])
-        parts.append(np.flatnonzero(ids) if ids.dtype == bool and ids.shape == (nodes,) else ids)
+        if ids.dtype == bool and ids.shape != (nodes,):
+            raise DataError(
+                "the split",
+                f"the mask {name} has shape {ids.shape}, and there are {nodes} nodes",
+                "write ids, or a mask over all",
+            )
+        parts.append(np.flatnonzero(ids) if ids.dtype == bool else ids)
     return Split(*map(torch.as_tensor, parts), nodes=nodes, name="from the file")
 
 

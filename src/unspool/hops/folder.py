@@ -52,6 +52,8 @@ def read_folder(folder: Any, check: bool = True) -> StoredHops:
     """
     place = Path(folder)
     card = HOPS.opened(place, check)
+    if not _says_all(card):
+        raise DataError(str(place / HOPS.card), "it does not say what the hops are", HOPS.again)
     rows, many, features = (int(size) for size in card["shape"])
     kind = np.dtype(str(card["dtype"]))
     nodes = torch.from_numpy(np.fromfile(file_of(place, NODES), "<i8")) if NODES in card["arrays"] else None
@@ -62,6 +64,13 @@ def read_folder(folder: Any, check: bool = True) -> StoredHops:
         file_of(place, STORED).resolve(), torch.Size([rows, features]), many - 1, _handed_out(kind), kind, _checksum(card),
         dict(card["graph"]), nodes,
     )  # fmt: skip
+
+
+def _says_all(card: Mapping[str, Any]) -> bool:
+    """Whether a card has the shape and the type of the numbers, their file, and what is known of the graph."""
+    shape = card.get("shape")
+    sizes = isinstance(shape, list) and len(shape) == 3 and all(isinstance(size, int) and size > 0 for size in shape)  # pyright: ignore
+    return sizes and card.get("dtype") in KINDS and STORED in card["arrays"] and isinstance(card.get("graph"), dict)
 
 
 def _handed_out(kind: np.dtype[Any]) -> torch.dtype:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from unspool.errors import DataError, InputError, mention
-from unspool.files import Unsound, alone_in, append, bring_down, cut, read_sealed, write_sealed, write_whole
+from unspool.files import Unsound, append, bring_down, cut, read_sealed, write_sealed, write_whole
 from unspool.graph import Graph
 from unspool.graph.pattern import walk_on
 from unspool.graph.subgraph import read_nodes
@@ -27,8 +27,8 @@ from unspool.hops.columns import Columns, columns_of
 from unspool.hops.facts import NodeFacts
 from unspool.hops.folder import FACTS, HOPS, KINDS, NODES, STORED, about_graph, read_folder
 from unspool.ops.stored_hops import StoredHops
-from unspool.sealed_folder import file_of
-from unspool.settings.kinds import Mismatch, Whole
+from unspool.sealed_folder import PROGRESS, file_of
+from unspool.settings.kinds import Mismatch, Real, Whole
 
 Array = np.ndarray[Any, Any]
 
@@ -89,7 +89,8 @@ class Plan:
 
 def write(
     graph: Graph, x: Any, depth: int, out: str | os.PathLike[str], *, nodes: Any = None, memory: int = MEMORY,
-    facts: NodeFacts | None = None, dtype: torch.dtype | None = None, tell: Callable[[str], None] = lambda _: None,
+    facts: NodeFacts | None = None, dtype: torch.dtype | None = None, feature_columns: Sequence[str] | None = None,
+    drop_columns: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None,
 ) -> StoredHops:  # fmt: skip
     """Write Aᵏ X, k = 0 ... K, for some nodes of a graph into a folder, within a budget of memory.
 
@@ -109,6 +110,7 @@ def write(
         facts: what is known of the nodes of the graph: labels, a split, names.
         dtype: of the signals and of what is stored, that of the graph when omitted; ``torch.bfloat16`` takes half of it, on graphs without
             weights, with sums in float32.
+        feature_columns, drop_columns: columns to take and to leave out, where ``x`` is a file with a table.
         tell: is told what is being done.
 
     Example:
@@ -121,7 +123,9 @@ def write(
         depth = Whole(1).accept(depth)
     except Mismatch:
         raise InputError("depth", depth, Whole(1).expected) from None
-    columns, chosen = columns_of(x), None if nodes is None else read_nodes(nodes, graph.nodes)
+    _check(graph, facts, memory)
+    columns = columns_of(x, feature_columns, drop_columns)
+    chosen = None if nodes is None else read_nodes(nodes, graph.nodes)
     if columns.shape[0] != graph.nodes:
         raise InputError("features", columns.shape[0], f"a row for each of the {graph.nodes} nodes of the graph")
     known = facts if facts is None or chosen is None else facts.at(chosen)
@@ -129,18 +133,39 @@ def write(
     slabs = slabs_of(graph, columns.shape[1], graph.nodes if chosen is None else int(chosen.numel()), memory, kind)
     plan = Plan(graph, columns, depth, kind, chosen, slabs, tell)
     place = Path(out)
-    place.mkdir(parents=True, exist_ok=True)
     if (place / HOPS.card).exists():
         raise DataError(
             str(place), "there are hops already", f"choose another folder with {mention('path')}, or remove it"
         )
-    with alone_in(place), torch.no_grad():
-        work, state = _begun(place, plan)
+    with HOPS.being_made(place, tell) as work, torch.no_grad():
+        state = _begun(place, work, plan)
         check_space(place, plan.rows * plan.row, sum(file.stat().st_size for file in work.iterdir()))
-        _write_slabs(plan, work, state)
+        try:
+            _write_slabs(plan, work, state)
+        except InputError:  # of the features: corrected ones are others
+            (work / PROGRESS).unlink(missing_ok=True)
+            raise
         _put_together(plan, place, work, state)
         _finish(plan, place, work, known)
     return read_folder(place, check=False)
+
+
+def _check(graph: Any, facts: Any, memory: Any) -> None:
+    """Refuse what is not meant for these arguments, and facts of other nodes."""
+    if not isinstance(graph, Graph):
+        raise InputError("graph", type(graph).__name__, "a us.Graph", "open a folder with us.Graph.open")
+    if facts is not None and not isinstance(facts, NodeFacts):
+        raise InputError(
+            "facts", type(facts).__name__, "us.hops.NodeFacts", "make them with NodeFacts.read or NodeFacts.of"
+        )
+    if facts is not None and facts.labels.numel() != graph.nodes:
+        raise InputError(
+            "facts", f"those of {facts.labels.numel()} nodes", f"those of the {graph.nodes} nodes of the graph"
+        )
+    try:
+        Real().accept(memory)
+    except Mismatch:
+        raise InputError("memory", memory, "a number of bytes, such as 2 << 30") from None
 
 
 def _checked_type(given: torch.dtype | None, graph: Graph) -> torch.dtype:
@@ -150,25 +175,20 @@ def _checked_type(given: torch.dtype | None, graph: Graph) -> torch.dtype:
     raise InputError("dtype", str(given), f"torch.{short}, as the graph has, or torch.bfloat16")
 
 
-def _begun(place: Path, plan: Plan) -> tuple[Path, Progress]:
-    """The folder of unfinished work, and how far it has come: from the beginning, where it was other work."""
-    work = place / HOPS.work
+def _begun(place: Path, work: Path, plan: Plan) -> Progress:
+    """How far unfinished work has come: nowhere, where it was other work. Nothing is noted before there is something to go on with."""
     asked = json.loads(json.dumps({
         "graph": [about_graph(plan.graph), _mark(plan.graph)], "features": plan.columns.mark, "depth": plan.depth, "slabs": plan.slabs,
         "dtype": plan.kind.str, "nodes": None if plan.nodes is None else hashlib.sha256(plan.nodes.numpy().data).hexdigest(),
     }))  # fmt: skip
     try:
-        state = Progress(**json.loads(read_sealed(work / "progress.json").read()))
+        state = Progress(**json.loads(read_sealed(work / PROGRESS).read()))
     except (Unsound, ValueError, TypeError):
         state = None
     if state is None or state.asked != asked:
-        shutil.rmtree(work, ignore_errors=True)
-        for name in (STORED, NODES, FACTS):  # of work that had nearly ended
-            file_of(place, name).unlink(missing_ok=True)
-        work.mkdir()
+        HOPS.begin(place, (STORED, NODES, FACTS), plan.tell)
         state = Progress(asked)
-        _save(work, state)
-    return work, state
+    return state
 
 
 def _mark(graph: Graph) -> str:
@@ -281,4 +301,4 @@ def _finish(plan: Plan, place: Path, work: Path, facts: NodeFacts | None) -> Non
 
 
 def _save(work: Path, state: Progress) -> None:
-    write_sealed(work / "progress.json", lambda file: file.write(json.dumps(state.__dict__).encode()))
+    write_sealed(work / PROGRESS, lambda file: file.write(json.dumps(state.__dict__).encode()))

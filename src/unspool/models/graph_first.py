@@ -77,6 +77,25 @@ def propagates_first(model: nn.Module) -> str | None:
     return None
 
 
+def check_uses(model: nn.Module, x: StoredHops) -> None:
+    """Refuse, before any work, a network that cannot use these hops.
+
+    Example:
+        >>> import tempfile, torch, unspool as us
+        >>> stored = us.hops.write(us.graph.ring(6), torch.eye(6), depth=2, out=tempfile.mkdtemp() + "/hops")
+        >>> check_uses(us.models.SIGN(6, 3, depth=4), stored)
+        Traceback (most recent call last):
+            ...
+        unspool.errors.IncompatibleError: hop 4 is wanted, and hops 0 to 2 are stored; take a network of depth 2 at most, or write more hops
+    """
+    from unspool.models.mlp import MLP  # which looks at hop 0 alone
+
+    if (why := propagates_first(model)) is not None:
+        raise IncompatibleError(why)
+    if not isinstance(model, MLP):
+        x.check_depth(_coefficients(model).shape[0] - 1)
+
+
 def own_features(model: Model, x: StoredHops, rows: Tensor | None) -> tuple[Tensor, Tensor]:
     """Hop 0 of some rows, which are the features themselves, and the numbers of these rows."""
     _check(model, x, None)

@@ -73,12 +73,12 @@ class StoredHops:
             depth: the last hop that is wanted; all by default.
         """
         wanted = self.depth if depth is None else depth
-        if wanted > self.depth:
-            raise IncompatibleError(
-                f"hop {wanted} is wanted, and hops 0 to {self.depth} are stored; take a network of depth {self.depth} at most, or write more hops"
-            )
+        self.check_depth(wanted)
+        expected = f"numbers of stored rows, from 0 to {self.shape[0] - 1}"
+        if not torch.is_tensor(rows) or rows.is_floating_point() or rows.dtype is torch.bool or rows.ndim != 1:
+            raise InputError("rows", rows, f"a tensor of {expected}")
         if rows.numel() and not 0 <= int(rows.min()) <= int(rows.max()) < self.shape[0]:
-            raise InputError("rows", int(rows.max()), f"numbers of stored rows, from 0 to {self.shape[0] - 1}")
+            raise InputError("rows", int(rows[(rows < 0) | (rows >= self.shape[0])][0]), expected)
         if self._memory is not None:
             return self._memory[rows.detach().to(self._memory.device), : wanted + 1].to(self.device, self.dtype)
         found = _numbers(self._read(rows.detach().cpu().numpy(), wanted + 1))
@@ -134,6 +134,15 @@ class StoredHops:
             return replace(self, dtype=target, _open=[])
         memory = None if self._memory is None else self._memory.to(target)
         return replace(self, device=_numbered(target), _open=[], _memory=memory)
+
+    def check_depth(self, wanted: int) -> None:
+        """Refuse a hop that is not among those that are stored."""
+        if wanted < 0:
+            raise InputError("depth", wanted, f"a hop from 0 to {self.depth}")
+        if wanted > self.depth:
+            raise IncompatibleError(
+                f"hop {wanted} is wanted, and hops 0 to {self.depth} are stored; take a network of depth {self.depth} at most, or write more hops"
+            )
 
     @property
     def piece(self) -> int:

@@ -10,7 +10,6 @@ from unspool.errors import InputError
 from unspool.settings.kinds import (
     Anything,
     EnumMember,
-    Flag,
     Instance,
     Kind,
     Listed,
@@ -118,7 +117,7 @@ class Setting:
             return f"one of {', '.join(kind.names)}{rest}"
         if isinstance(kind, Listed):
             return f"{kind.expected}, with slashes between them{rest}"
-        return f"{'true or false' if isinstance(kind, Flag) else kind.expected}{rest}"
+        return f"{kind.typed}{rest}"
 
     def shown(self, value: Any) -> str:
         """The value for people, as it would be typed; nothing for a setting that has no default."""

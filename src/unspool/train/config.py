@@ -116,26 +116,26 @@ class OptimiserKind(Kind):
     @property
     def expected(self) -> str:
         """What fits, in words."""
-        return "a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"
+        return "a class of torch.optim, such as torch.optim.AdamW"
+
+    @property
+    def typed(self) -> str:
+        """What fits on a command line, in words."""
+        return "the name of a class of torch.optim, such as adamw, sgd, rmsprop or lbfgs"
 
     def accept(self, value: Any) -> Any:
         """Anything that can be called."""
+        if isinstance(value, str) and value.lower() in _optimisers():
+            raise Mismatch(f"write optimiser=torch.optim.{_optimisers()[value.lower()].__name__}")
         if not callable(value):
             raise Mismatch
         return value
 
     def parse(self, text: str) -> Any:
         """By its name in ``torch.optim``, in any case."""
-        # Muon takes matrices alone and SparseAdam sparse gradients: no model here has only those.
-        without = ("optimizer", "muon", "sparseadam")
-        known = {
-            name.lower(): one
-            for name, one in vars(torch.optim).items()
-            if isinstance(one, type) and issubclass(one, torch.optim.Optimizer) and name.lower() not in without
-        }
-        if text.lower() not in known:
+        if text.lower() not in _optimisers():
             raise Mismatch
-        return known[text.lower()]
+        return _optimisers()[text.lower()]
 
     def to_plain(self, value: Any) -> str:
         """Its name; what ``functools.partial`` fixes belongs to it."""
@@ -147,6 +147,17 @@ class OptimiserKind(Kind):
     def from_plain(self, plain: Any) -> Any:
         """A class of ``torch.optim``; others are known to files by name only."""
         return self.parse(str(plain))
+
+
+def _optimisers() -> dict[str, type[torch.optim.Optimizer]]:
+    """The classes of ``torch.optim`` by their names in small letters."""
+    # Muon takes matrices alone and SparseAdam sparse gradients: no model here has only those.
+    without = ("optimizer", "muon", "sparseadam")
+    return {
+        name.lower(): one
+        for name, one in vars(torch.optim).items()
+        if isinstance(one, type) and issubclass(one, torch.optim.Optimizer) and name.lower() not in without
+    }
 
 
 class TrainConfig(Declared):

@@ -14,10 +14,11 @@ from torch import nn
 
 from unspool.errors import IncompatibleError, mention
 from unspool.evaluate.plain import to_plain
-from unspool.files import remove_leftovers
+from unspool.files import no_empty_folder, remove_leftovers
 from unspool.graph.spreading import Layout
 from unspool.models import BuiltFrom, Model, save_pretrained
 from unspool.models.pretrained import CARD, HISTORY, WEIGHTS, load_with_card, read_card
+from unspool.ops.stored_hops import StoredHops
 from unspool.settings import REQUIRED
 from unspool.train.callbacks import Callback
 from unspool.train.class_weight import Balance
@@ -87,14 +88,15 @@ class RunFolder:
         """
         self._check_storable()
         place = self.place(seed)
-        place.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(place, OURS)
         trial, snapshot = self.trial.with_seed(seed), place / SNAPSHOT
-        model, run = train_trial(
-            trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume,
-            spread=spread,
-        )  # fmt: skip
-        save_trained(model, run, trial, self.loader, place, self.facts)
+        with no_empty_folder(place):
+            place.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(place, OURS)
+            model, run = train_trial(
+                trial, self.loader, watch=watch, callbacks=callbacks, snapshot=snapshot, snapshot_every=snapshot_every, restart=not resume,
+                spread=spread,
+            )  # fmt: skip
+            save_trained(model, run, trial, self.loader, place, self.facts)
         if run.ending is not Ending.INTERRUPTED:
             snapshot.unlink(missing_ok=True)
         return run
@@ -163,6 +165,7 @@ def _data(loader: TrialLoader, trial: Trial) -> dict[str, Any]:
         "features": None if data.feature_names is None else list(data.feature_names),
         "targets": [] if source is None else list(source.get("target_columns", [])),
         "categories": {name: list(held) for name, held in data.categories.items()},
+        **({"normalisation": data.features.graph["normalisation"]} if isinstance(data.features, StoredHops) else {}),
         "transforms": ["row_normalised"] if trial.normalise_rows else [],
         "notes": list(data.notes),
         "size": {"nodes": size.nodes, "edges": size.edges, "features": size.features},

@@ -30,7 +30,7 @@ def graph() -> None:
 )
 @click.option("--out", type=PLACE, required=True, help="The folder to write the graph to.")
 @click.option("--memory", default="2GB", show_default=True, help="How much memory may be used, such as 8GB or 500MB.")
-@click.option("--nodes", type=Whole(0), help="How many nodes there are; the largest id tells when omitted.")
+@click.option("--nodes", type=Whole(1), help="How many nodes there are; the largest id tells when omitted.")
 @click.option(
     "--loops",
     type=Real(),

@@ -27,7 +27,13 @@ from unspool.cli.number_types import Whole
 @click.option(
     "--labels", type=FILE, help="What is known of the nodes of the graph: classes (-1 for none) or numbers, as .npy."
 )
-@click.option("--split", type=FILE, help="Numbers or masks of train, valid and test nodes, as .npz.")
+@click.option(
+    "--feature-column", "feature_columns", multiple=True, help="A column of --features to use; all others when omitted."
+)
+@click.option(
+    "--drop-column", "drop_columns", multiple=True, help="A column of --features to leave out; may be repeated."
+)
+@click.option("--split", type=FILE, help="Numbers or masks of train, valid and test nodes, as .npz; with --labels.")
 @click.option(
     "--normalise",
     type=click.Choice(["symmetric", "random-walk", "none"]),
@@ -42,7 +48,7 @@ from unspool.cli.number_types import Whole
 )
 def hops(
     graph: Path, features: Path, depth: int, out: Path, memory: str, nodes: Path | None, labels: Path | None, split: Path | None,
-    normalise: str, half: bool,
+    feature_columns: tuple[str, ...], drop_columns: tuple[str, ...], normalise: str, half: bool,
 ) -> None:  # fmt: skip
     """Write what features become hop by hop, X, A X, ..., A^K X, within a budget of memory.
 
@@ -57,4 +63,7 @@ def hops(
     """  # fmt: skip
     from unspool.cli.hops import run
 
-    run(graph, features, depth, out, memory, nodes=nodes, labels=labels, split=split, normalise=normalise, half=half)
+    run(
+        graph, features, depth, out, memory, nodes=nodes, labels=labels, split=split, feature_columns=feature_columns, drop_columns=drop_columns,
+        normalise=normalise, half=half,
+    )  # fmt: skip

@@ -8,10 +8,36 @@ from typing import Any
 
 import click
 
+from unspool.errors import UNSHOWN, InputError
+
 Command = Callable[..., Any]
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-PLACE = click.Path(path_type=Path)
+
+class _Place(click.Path):
+    """A path; whether it can be used is found out by whoever uses it."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or one sentence where there is none: ``""``, as of a variable that is not set, would be the current folder."""
+        if value == "" and param is not None:
+            raise InputError(param.name, UNSHOWN, "a path, and this one is empty", "write . for the current folder")
+        return super().convert(value, param, ctx)
+
+
+class _File(_Place):
+    """The name of a file, which need not be there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A path, or one sentence where a folder is."""
+        found: Any = super().convert(value, param, ctx)
+        if param is not None and found.is_dir():
+            raise InputError(param.name, value, "the name of a file, and this is a folder")
+        return found
+
+
+FILE, PLACE = _File(), _Place()
 
 #: Which data; all commands that need some take all of these.
 _DATA = (

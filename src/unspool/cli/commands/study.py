@@ -103,7 +103,7 @@ def study() -> None:
     "--json", "as_json", is_flag=True, help="Print JSON lines: start, progress, failed, leader, kept, summary."
 )
 def run(**options: Any) -> None:
-    """Train MODELS (UGDGNN when omitted) with every combination of settings and seeds, many trials at once.
+    """Train MODELS (UGDGNN when omitted, GraphFirstUGDGNN from --hops) with every combination of settings and seeds, many trials at once.
 
     Options for settings and training take several values, separated by commas. Each trial gives the same result as `unspool train`
     alone, and is in the file as soon as it ends. Run the same command again to continue after Ctrl-C, kill -9 or a power cut: what

@@ -67,7 +67,7 @@ def train(**options: Any) -> None:
 
 
     MODEL is a name that `unspool models` lists, or a class of your own as package.module:Class; when omitted, StableGNN with its own recipe on
-    citeseer, cora, pubmed, cs, physics and photo, and UGDGNN, the paper's model, on all else. Prints the test score, the problem that the model solves, and where models and report are. Every seed has its own initial weights, and its own split where
+    citeseer, cora, pubmed, cs, physics and photo, and UGDGNN, the paper's model, on all else (GraphFirstUGDGNN from --hops). Prints the test score, the problem that the model solves, and where models and report are. Every seed has its own initial weights, and its own split where
     splits are random. Ctrl-C keeps the best epoch so far; --resume continues an interrupted run to the same numbers.
 
     \b

@@ -98,7 +98,7 @@ def _run(how: SpaceOptions, data: DataOptions, options: StudyOptions, cluster: C
     trials = space.trials(name_for_presets(data))
     if how.normalise_rows is not None:
         trials = [replace(trial, normalise_rows=how.normalise_rows) for trial in trials]
-    check_trials(trials)
+    check_trials(trials, loader)
     check_folder(options.out.parent)
     if options.keep:
         check_before(options.out)

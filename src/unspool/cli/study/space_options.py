@@ -12,7 +12,7 @@ from unspool import study
 from unspool.cli.commands.options import CONFIG, SHORT
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import option
-from unspool.cli.train_options import USUAL, model_named, preset_named, split_pair, take_texts
+from unspool.cli.train_options import model_named, preset_named, split_pair, stored_depth, take_texts, usual_model
 from unspool.errors import UNSHOWN, InputError
 from unspool.reproduce import paper_grid
 from unspool.settings import Setting, schema_of
@@ -55,7 +55,7 @@ class SpaceOptions:
             >>> print(SpaceOptions(("gcn",), seeds=3, settings=("dropout=0.2,0.5",)).space(DataOptions()))
             GCN: 2 settings × 3 seeds
         """
-        kinds = [model_named(name) for name in dict.fromkeys(self.models or (USUAL,))]
+        kinds = [model_named(name) for name in dict.fromkeys(self.models or (usual_model(data),))]
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         said = self._values(kinds)
         spans = self._ranges(kinds, said)
@@ -67,7 +67,8 @@ class SpaceOptions:
             mine = {name: values for name, values in {**said, **spans}.items() if _takes(kind, name)}
             presets = [preset_named(name, kind, data) for name in self.presets or (None,)]
             if self.count is None:
-                parts.append(study.grid(kind, seed=seeds, preset=presets, **mine))
+                shallow = {name: [depth] for name, depth in stored_depth(kind, data).items()}
+                parts.append(study.grid(kind, seed=seeds, preset=presets, **{**shallow, **mine}))
             else:
                 parts.append(study.random(kind, count=self.count, seed=seeds, draw=self.draw, preset=presets, **mine))
         return _joined(parts)

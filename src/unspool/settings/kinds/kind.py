@@ -24,6 +24,11 @@ class Kind(ABC):
     def expected(self) -> str:
         """What fits, in words."""
 
+    @property
+    def typed(self) -> str:
+        """What fits where it is typed, in words."""
+        return self.expected
+
     @abstractmethod
     def accept(self, value: Any) -> Any:
         """The value as it is kept, or :class:`Mismatch`."""

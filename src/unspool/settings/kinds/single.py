@@ -111,6 +111,11 @@ class Flag(Kind):
         """What fits, in words."""
         return "True or False"
 
+    @property
+    def typed(self) -> str:
+        """What fits where it is typed, in words."""
+        return "true or false"
+
     def accept(self, value: Any) -> bool:
         """A bool, and nothing that merely counts as one."""
         if not isinstance(value, bool):
