@@ -1,0 +1,280 @@
+"""Modules as others write them: a stack gives what they give alone, or they train alone and the reason is said."""
+
+from itertools import count
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import unspool as us
+from study.double_loader import DoubleLoader, alone, numbers
+from unspool import datasets, train
+from unspool.study.batch.stacked_batch import StackedBatch
+from unspool.study.engine import train_trials
+from unspool.study.engine.batching import Alone, signature
+from unspool.study.engine.tracker import MemoryTracker
+from unspool.train import Trial
+from unspool.train.conduct import ChangedData, Unstackable
+
+
+class Plain(nn.Module):
+    """Two layers; what stands between them is the quirk."""
+
+    def __init__(self, in_features, out_features, *, width=5):
+        super().__init__()
+        self.first, self.last = us.nn.Linear(in_features, width), us.nn.Linear(width, out_features)
+        self.more(width)
+
+    def more(self, width):
+        pass
+
+    def between(self, h):
+        return torch.relu(h)
+
+    def forward(self, x, graph):
+        return self.last(graph @ self.between(graph @ self.first(x)))
+
+
+class Assigns(Plain):
+    """Running means in a buffer that is assigned, and not written into."""
+
+    def more(self, width):
+        self.register_buffer("scale", torch.ones(width))
+
+    def between(self, h):
+        if self.training:
+            self.scale = 0.9 * self.scale + 0.1 * h.detach().abs().mean(0)
+        return torch.relu(h) / (self.scale + 0.1)
+
+
+class AssignsAlways(Assigns):
+    def between(self, h):
+        self.scale = 0.9 * self.scale + 0.1 * h.detach().abs().mean(0)
+        return torch.relu(h) / (self.scale + 0.1)
+
+
+class Warms(Plain):
+    """Counts its calls in a number of Python."""
+
+    def more(self, width):
+        self.seen = 0
+
+    def between(self, h):
+        self.seen += self.training
+        return torch.relu(h) * min(1.0, self.seen / 10)
+
+
+class Keeps(Plain):
+    """What it has seen first."""
+
+    def more(self, width):
+        self.kept = []
+
+    def between(self, h):
+        if not self.kept:
+            self.kept.append(h.detach().abs().mean(0))
+        return torch.relu(h) / self.kept[0]
+
+
+class Catches(Plain):
+    """A function holds one of its parameters."""
+
+    def more(self, width):
+        scale = self.scale = nn.Parameter(torch.full((width,), 0.5))
+        self.act = lambda h: torch.relu(h) * scale
+
+    def between(self, h):
+        return self.act(h)
+
+
+class OwnMethod(Plain):
+    def more(self, width):
+        self.scale = nn.Parameter(torch.full((width,), 0.5))
+        self.act = self.scaled
+
+    def scaled(self, h):
+        return torch.relu(h) * self.scale
+
+    def between(self, h):
+        return self.act(h)
+
+
+class Chooses(Plain):
+    """Its function is made when it is built, by a setting."""
+
+    def __init__(self, in_features, out_features, *, sharp=1.0):
+        super().__init__(in_features, out_features)
+        self.act = (lambda h: torch.relu(h) * 1.5) if sharp > 1 else (lambda h: torch.tanh(sharp * h))
+
+    def between(self, h):
+        return self.act(h)
+
+
+class Normed(Plain):
+    """torch's old weight normalisation, which no copy can be made of."""
+
+    def more(self, width):
+        with pytest.warns(FutureWarning):
+            self.middle = nn.utils.weight_norm(nn.Linear(width, width))
+
+    def between(self, h):
+        return torch.relu(self.middle(h))
+
+
+class Overwrites(Plain):
+    def forward(self, x, graph):
+        x *= 1.01
+        return super().forward(x, graph)
+
+
+class Short(Plain):
+    def forward(self, x, graph):
+        return super().forward(x, graph)[1:]
+
+
+class Pair(Plain):
+    def forward(self, x, graph):
+        return super().forward(x, graph), x
+
+
+class Refuses(Plain):
+    """Raises in its seventh epoch, as its author wanted."""
+
+    def more(self, width):
+        self.seen = 0
+
+    def between(self, h):
+        self.seen += self.training
+        if self.seen == 7:
+            raise ValueError("seven is enough")
+        return torch.relu(h)
+
+
+def load():
+    return DoubleLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+
+
+@pytest.fixture
+def loader():
+    return load()
+
+
+def some(kind, **settings):
+    """Trials that differ in their seeds, rates and lengths: with two slots, one is filled again while the other goes on."""
+    return [
+        Trial(kind, settings, train.TrainConfig(lr=0.02 * (seed + 1), epochs=6 + 4 * seed), seed) for seed in range(4)
+    ]
+
+
+def study(trials, loader):
+    tracker = MemoryTracker()
+    train_trials(trials, loader.prepare, tracker, most=2)
+    return tracker
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Assigns, None),
+        (AssignsAlways, None),
+        (OwnMethod, None),
+        (Warms, "Warms goes on one by one: its forward changes 'seen', which is neither a parameter nor a buffer"),
+        (Keeps, "Keeps goes on one by one: its forward changes 'kept'"),
+        (Catches, None),
+        (Normed, None),
+    ],
+)
+def test_among_others_it_gives_what_it_gives_alone(kind, said, loader, caplog):
+    trials = some(kind)
+    tracker = study(trials, loader)
+    assert tracker.failures == {}
+    for trial in trials:
+        run, result = alone(trial, loader), tracker.results[trial]
+        assert (result.epoch, result.epochs) == (run.best.epoch, len(run.history))
+        assert result.valid_loss == pytest.approx(run.best.valid_loss, rel=1e-9)
+    assert [r.getMessage()[: len(said)] for r in caplog.records] == ([] if said is None else [said])
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [(Catches, "its function <lambda> holds"), (Normed, "has a gradient and is no")]
+)
+def test_what_a_stack_would_share_is_known_before(kind, why, loader):
+    (found,) = {signature(loader.prepare(trial)) for trial in some(kind)}
+    assert isinstance(found, Alone)
+    assert why in found.reason
+
+
+def test_a_method_of_its_own_stacks(loader):
+    (found,) = {signature(loader.prepare(trial)) for trial in some(OwnMethod)}
+    assert not isinstance(found, Alone)
+
+
+def test_functions_count_by_what_they_do(loader):
+    """Not by where they lie: a place is given again when the model before is gone."""
+    found = [signature(loader.prepare(some(Chooses, sharp=sharp)[0])) for sharp in (0.5, 0.7, 2.0, 0.5)]
+    assert found[0] == found[3]
+    assert len(set(found)) == 3
+
+
+class Riding(StackedBatch):
+    """The order of a GPU."""
+
+    rides_on = frozenset({"cpu"})
+
+
+def test_an_assigned_buffer_moves_on_under_the_look_of_a_gpu(loader):
+    members = [loader.prepare(trial) for trial in some(Assigns)]
+    found = Riding(members).run_epochs(6)
+    for slot, member in enumerate(members):
+        np.testing.assert_allclose(found[:, slot], numbers(alone(member.trial, loader))[:6], rtol=1e-9)
+
+
+def test_a_buffer_that_evaluation_moves_cannot_ride(loader):
+    with pytest.raises(Unstackable, match="'scale' in evaluation, too"):
+        Riding([loader.prepare(trial) for trial in some(AssignsAlways)]).run_epochs(2)
+
+
+def test_a_module_that_writes_into_the_features_ends_the_study(loader):
+    trials = some(Overwrites)
+    with pytest.raises(ChangedData, match=r"Overwrites: expected a forward that leaves the features as they are"):
+        study([*trials, *some(Plain)], loader)
+    with pytest.raises(ChangedData):
+        alone(trials[0], load())
+
+
+@pytest.mark.parametrize(("kind", "gives"), [(Short, r"a tensor of shape \(59, 2\)"), (Pair, "a tuple")])
+def test_an_output_without_a_row_for_each_node_is_refused(kind, gives, loader):
+    trials = some(kind)
+    with pytest.raises(us.InputError, match=rf"{kind.__name__}: expected an output of shape \(60, outputs\).*{gives}"):
+        alone(trials[0], loader)
+    assert all("a row for each node" in why for why in study(trials, loader).failures.values())
+
+
+def test_what_a_module_raises_is_not_taken_for_divergence(loader):
+    trials, calm = some(Refuses), some(Plain)
+    with pytest.raises(ValueError, match="seven is enough"):
+        alone(trials[1], loader)
+    tracker = study([*trials, *calm], loader)
+    assert list(tracker.results) == [trials[0], *calm]  # six epochs are not seven
+    assert set(tracker.failures.values()) == {"ValueError: seven is enough"}
+
+
+class Other(Plain):
+    """Looks different whenever it is built, and at values."""
+
+    built = count()
+
+    def more(self, width):
+        self.token = next(self.built)
+
+    def between(self, h):
+        return torch.relu(h) if h.max() > 0 else h
+
+
+def test_a_model_that_is_never_the_same_ends(loader, caplog):
+    trials = some(Other)
+    tracker = MemoryTracker()
+    train_trials(trials, loader.prepare, tracker, open_batch=StackedBatch)
+    assert set(tracker.results) == set(trials)
+    assert len(caplog.records) == 1
