@@ -278,3 +278,13 @@ def test_a_model_that_is_never_the_same_ends(loader, caplog):
     train_trials(trials, loader.prepare, tracker, open_batch=StackedBatch)
     assert set(tracker.results) == set(trials)
     assert len(caplog.records) == 1
+
+
+def test_views_do_not_share_what_each_assigns(loader):
+    """Each view of an upper level moves the means on; they go one after another then."""
+    upper = "ce + consistency(views=2)"
+    trials = [Trial(Assigns, {}, train.TrainConfig(lr=0.05, epochs=4, upper=upper), seed) for seed in range(2)]
+    tracker = study(trials, loader)
+    assert tracker.failures == {}
+    for trial in trials:
+        assert tracker.results[trial].valid_loss == pytest.approx(alone(trial, loader).best.valid_loss, rel=1e-9)

@@ -73,7 +73,7 @@ def stacked_views(
 
     def one(state: dict[str, Tensor], number: Tensor) -> Tensor:
         seen = perturbed(upper, x, graph, keys, number, count, numbers)
-        return one_view(model, {**held, **state}, seen)
+        return one_view(model, {**own, **state}, seen)
 
     outputs = vmap(one)(each | moving, view)
     with torch.no_grad():
