@@ -144,20 +144,26 @@ class ChangedData(InputError):
 
 
 @contextlib.contextmanager
-def untouched(model: nn.Module, x: Any) -> Generator[None]:
-    """Refuse a forward pass that writes into the features.
+def reading(model: nn.Module, x: Any) -> Generator[None]:
+    """Refuse a forward pass that cannot read sparse features, and one that writes into the features.
 
     Example:
         >>> import torch
         >>> x = torch.ones(2, 3)
-        >>> with untouched(nn.ReLU(inplace=True), x):
+        >>> with reading(nn.ReLU(inplace=True), x):
         ...     _ = nn.ReLU(inplace=True)(x)
         Traceback (most recent call last):
             ...
         unspool.train.conduct.ChangedData: ReLU: expected a forward that leaves the features as they are; it writes into them, so they are not the data any more: let it start with x = x.clone()
     """
     before = _writes(x)
-    yield
+    try:
+        yield
+    except (TypeError, AttributeError) as problem:
+        if SparseFeatures.__name__ not in str(problem):
+            raise
+        hint = f"{problem}: take us.nn.Linear as the first layer, or let forward start with x = x.to_dense()"
+        raise InputError(type(model).__name__, UNSHOWN, "a forward that takes sparse features", hint) from problem
     if _writes(x) != before:
         hint = "it writes into them, so they are not the data any more: let it start with x = x.clone()"
         raise ChangedData(type(model).__name__, UNSHOWN, "a forward that leaves the features as they are", hint)

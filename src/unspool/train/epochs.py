@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
 from unspool.train.batches import Batch, Batches, batches_of, said
-from unspool.train.conduct import Conduct, assigned, check_said, untouched
+from unspool.train.conduct import Conduct, assigned, check_said, reading
 from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.hyper import Hyper, HyperLevel
 from unspool.train.loss import Link, Own
@@ -183,7 +183,7 @@ class Epochs:
     def _output(self) -> Tensor:
         if self._spread is not None:
             return self._spread.output(self.model)
-        with untouched(self.model, self.task.x):
+        with reading(self.model, self.task.x):
             output = self._said(self.task.x, self.task.graph, None)
         if not isinstance(self.task.loss, Own | Link):
             check_said(self.model, output, self.task)

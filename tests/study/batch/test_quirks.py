@@ -277,7 +277,23 @@ def test_a_model_that_is_never_the_same_ends(loader, caplog):
     tracker = MemoryTracker()
     train_trials(trials, loader.prepare, tracker, open_batch=StackedBatch)
     assert set(tracker.results) == set(trials)
-    assert len(caplog.records) == 1
+    assert [r.getMessage() for r in caplog.records] == ["Other goes on one by one: its forward looks at values"]
+
+
+class Dense(nn.Module):
+    def __init__(self, in_features, out_features):
+        super().__init__()
+        self.only = nn.Linear(in_features, out_features)
+
+    def forward(self, x, graph):
+        return graph @ self.only(x)
+
+
+def test_a_layer_that_cannot_read_sparse_features_is_told_of_one_that_can():
+    loader = train.TrialLoader(datasets.load("citeseer"))
+    (failed,) = study([Trial(Dense, {}, train.TrainConfig(epochs=1))], loader).failures.values()
+    assert failed.startswith("InputError: Dense: expected a forward that takes sparse features; linear()")
+    assert failed.endswith("take us.nn.Linear as the first layer, or let forward start with x = x.to_dense()")
 
 
 def test_views_do_not_share_what_each_assigns(loader):

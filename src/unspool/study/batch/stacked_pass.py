@@ -21,7 +21,7 @@ from unspool.ops.kernels import fused
 from unspool.ops.stacked_features import Riding, riding
 from unspool.study.batch.stacked_upper import StackedUpper
 from unspool.train import CrossEntropy, Loss, PreparedTrial, Task
-from unspool.train.conduct import Unstackable, check_said, said_with, untouched
+from unspool.train.conduct import Unstackable, check_said, reading, said_with
 from unspool.train.upper import Upper
 from unspool.unrolling import HopNetwork
 
@@ -198,7 +198,7 @@ class StackedPass:
     def _outputs(self, rest: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
         """What every trial says about every node, or about some rows of its own: (trials, nodes, outputs)."""
         held = self.learnt | rest
-        with untouched(self.skeleton, self.x):
+        with reading(self.skeleton, self.x):
             outputs, moved = vmap(self._output)(held) if rows is None else vmap(self._output)(held, rows)
         with torch.no_grad():
             for name, value in moved.items():

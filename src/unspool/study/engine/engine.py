@@ -17,13 +17,14 @@ from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import RING
 from unspool.study.engine.batching import FULL, Alone, signature, sort_trials
 from unspool.study.engine.batching import open_batch as _open_batch
+from unspool.study.engine.broken import why_broken
 from unspool.study.engine.memory import fits_another_batch, settle, slots_for
 from unspool.study.engine.progress import Clock, Progress
 from unspool.study.engine.queue import Queue, Ready
 from unspool.study.engine.tracker import TrialTracker
 from unspool.study.engine.trial_progress import TrialProgress
 from unspool.train import PreparedTrial, Result, Trial
-from unspool.train.conduct import ChangedData, Unstackable
+from unspool.train.conduct import ChangedData
 from unspool.train.epochs import few_threads
 
 _LOG = logging.getLogger(__name__)
@@ -241,7 +242,7 @@ class _Engine:
 
     def _break_up(self, alike: Hashable, unfinished: Sequence[Trial], problem: BaseException) -> None:
         """These go on one by one, and so do those that are like them; which is said once."""
-        why = str(problem) if isinstance(problem, Unstackable) else f"its batch broke ({_short(problem)})"
+        why = why_broken(problem)
         said = f"{unfinished[0].name} goes on one by one: {why}"
         if said not in self.told:
             self.told.add(said)
@@ -326,10 +327,6 @@ def _in_the_meantime(batch: AsyncBatch) -> Generator[None]:
         with contextlib.suppress(Exception):
             batch.finish_epochs()
         raise
-
-
-def _short(problem: BaseException) -> str:
-    return f"{type(problem).__name__}: {' '.join(str(problem).split())[:200]}"
 
 
 def _guarded(call: Callable[..., Any], *args: Any) -> Any:
