@@ -61,7 +61,7 @@ class Conduct:
         return {
             f"{name}{key}": _mark(value)
             for name, part in self._watched
-            for key, value in vars(part).items()
+            for key, value in {**_of_class(part), **vars(part), **_filled(part)}.items()
             if key not in _TORCH
         }
 
@@ -201,6 +201,26 @@ def _watched(model: nn.Module) -> Iterator[tuple[str, Any]]:
             for held in (*part.objective.terms, part.algorithm):
                 if not _ours(held) and hasattr(held, "__dict__"):
                     yield f"{type(held).__name__}.", held
+
+
+def _of_class(part: Any) -> dict[str, Any]:
+    """What is kept on the classes of a part: numbers that count, containers that fill."""
+    kinds = [kind for kind in type(part).__mro__ if kind.__module__.split(".")[0] not in (*_OURS, "builtins")]
+    kept: Any = (bool, int, float, str, list, dict, set, Tensor)
+    return {
+        f"{kind.__name__}.{key}": value
+        for kind in kinds
+        for key, value in vars(kind).items()
+        if isinstance(value, kept) and not key.startswith("__")
+    }
+
+
+def _filled(part: Any) -> dict[str, Any]:
+    """Which places for parameters, buffers and parts hold something, where it is a module; those that wait are filled once."""
+    if not isinstance(part, nn.Module):
+        return {}
+    places: dict[str, Any] = vars(part)["_parameters"] | vars(part)["_buffers"] | vars(part)["_modules"]
+    return {name: value is not None for name, value in places.items()}
 
 
 def _ours(part: Any) -> bool:

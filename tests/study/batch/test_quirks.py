@@ -16,6 +16,7 @@ from unspool.study.engine.batching import Alone, signature
 from unspool.study.engine.tracker import MemoryTracker
 from unspool.train import Trial
 from unspool.train.conduct import ChangedData, Unstackable
+from unspool.train.epochs import WARM_UP, Epochs, make_optimiser
 
 
 class Plain(nn.Module):
@@ -75,6 +76,30 @@ class Keeps(Plain):
         if not self.kept:
             self.kept.append(h.detach().abs().mean(0))
         return torch.relu(h) / self.kept[0]
+
+
+class Fills(Plain):
+    """A buffer that waits for the first signal."""
+
+    def more(self, width):
+        self.register_buffer("mean", None)
+
+    def between(self, h):
+        if self.mean is None:
+            self.mean = h.detach().abs().mean(0)
+        return torch.relu(h) / self.mean
+
+
+class Shrinks(Plain):
+    """Writes into a parameter whenever it is called."""
+
+    def more(self, width):
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def between(self, h):
+        with torch.no_grad():
+            self.scale.mul_(0.98)
+        return torch.relu(h) * self.scale
 
 
 class Catches(Plain):
@@ -181,6 +206,8 @@ def study(trials, loader):
         (OwnMethod, None),
         (Warms, "Warms goes on one by one: its forward changes 'seen', which is neither a parameter nor a buffer"),
         (Keeps, "Keeps goes on one by one: its forward changes 'kept'"),
+        (Fills, "Fills goes on one by one: its forward changes 'mean'"),
+        (Shrinks, None),
         (Catches, None),
         (Normed, None),
     ],
@@ -230,9 +257,10 @@ def test_an_assigned_buffer_moves_on_under_the_look_of_a_gpu(loader):
         np.testing.assert_allclose(found[:, slot], numbers(alone(member.trial, loader))[:6], rtol=1e-9)
 
 
-def test_a_buffer_that_evaluation_moves_cannot_ride(loader):
-    with pytest.raises(Unstackable, match="'scale' in evaluation, too"):
-        Riding([loader.prepare(trial) for trial in some(AssignsAlways)]).run_epochs(2)
+@pytest.mark.parametrize("kind", [AssignsAlways, Shrinks])
+def test_what_evaluation_moves_cannot_ride(kind, loader):
+    with pytest.raises(Unstackable, match="writes into 'scale', and not in training alone"):
+        Riding([loader.prepare(trial) for trial in some(kind)]).run_epochs(2)
 
 
 def test_a_module_that_writes_into_the_features_ends_the_study(loader):
@@ -304,3 +332,16 @@ def test_views_do_not_share_what_each_assigns(loader):
     assert tracker.failures == {}
     for trial in trials:
         assert tracker.results[trial].valid_loss == pytest.approx(alone(trial, loader).best.valid_loss, rel=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "captured"), [(Plain, True), (Warms, False), (Assigns, False), (Keeps, True)])
+def test_an_epoch_that_moves_more_than_tensors_is_not_captured(kind, captured, loader, monkeypatch):
+    """A graph of kernels would neither count nor see the tensor that was assigned; what is filled once is there by then."""
+    asked = []
+    monkeypatch.setattr(Epochs, "_capture", asked.append)
+    member = loader.prepare(some(kind)[0])
+    epochs = Epochs(member.model, make_optimiser(member.trial.config, member.model), member.task, member.trial.config)
+    epochs._willing = True  # as on a GPU
+    for _ in range(WARM_UP + 2):
+        epochs()
+    assert bool(asked) is captured

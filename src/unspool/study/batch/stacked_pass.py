@@ -61,6 +61,7 @@ class StackedPass:
         self.ring = torch.full((rows, trials, 4), torch.nan, dtype=torch.float64, device=self.device)
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
+        self._written: dict[str, int] = {}  # how often what a look reads had been written to when its passes began
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
     # -- slots ---------------------------------------------------------------------------------------------------------
@@ -137,6 +138,7 @@ class StackedPass:
                 held.copy_(self.rest[name])
             if self.upper is not None:
                 self.epoch_before.copy_(self.upper.moving)
+        self._written = {name: held._version for name, held in (self.before | self.learnt).items()}
         ride = Riding()
         self.skeleton.train()
         if self.upper is not None:
@@ -186,13 +188,12 @@ class StackedPass:
         if not self.awake:
             return outputs.detach()
         self.skeleton.eval()
-        written = {name: held._version for name, held in self.before.items()}
         with riding(ride, collecting=False):
             # Trap: batch normalisation has moved on its means for the next epoch already.
             seen = self._outputs(self.before)
-        for name, held in self.before.items():
-            if held._version != written[name]:  # the pass of the next epoch, which has begun, would not know
-                raise Unstackable(f"its forward changes {name!r} in evaluation, too")
+        for name, held in (self.before | self.learnt).items():
+            if held._version != self._written[name]:  # the pass of the next epoch, which has begun, would not know
+                raise Unstackable(f"its forward writes into {name!r}, and not in training alone")
         return seen
 
     def _outputs(self, rest: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
