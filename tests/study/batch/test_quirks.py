@@ -338,7 +338,7 @@ def test_views_do_not_share_what_each_assigns(loader):
 def test_an_epoch_that_moves_more_than_tensors_is_not_captured(kind, captured, loader, monkeypatch):
     """A graph of kernels would neither count nor see the tensor that was assigned; what is filled once is there by then."""
     asked = []
-    monkeypatch.setattr(Epochs, "_capture", asked.append)
+    monkeypatch.setattr(Epochs, "_capture", lambda _: asked.append(True))
     member = loader.prepare(some(kind)[0])
     epochs = Epochs(member.model, make_optimiser(member.trial.config, member.model), member.task, member.trial.config)
     epochs._willing = True  # as on a GPU
