@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from unspool.errors import UNSHOWN, InputError
+from unspool.errors import IncompatibleError
 from unspool.ops import SparseFeatures
 from unspool.unrolling import Unrolled
 
@@ -126,7 +126,7 @@ def check_said(model: nn.Module, output: Any, task: Any) -> None:
         >>> check_said(nn.Linear(3, 2), torch.zeros(59, 2), task)
         Traceback (most recent call last):
             ...
-        unspool.errors.InputError: Linear: expected an output of shape (60, outputs), a row for each node; its forward gives a tensor of shape (59, 2)
+        unspool.errors.IncompatibleError: the forward of Linear gives a tensor of shape (59, 2): give one of shape (60, outputs), a row for each node
     """
     if isinstance(output, Tensor):
         free = task.target.is_floating_point() and output.ndim == 1
@@ -134,12 +134,13 @@ def check_said(model: nn.Module, output: Any, task: Any) -> None:
             return
         gives = f"a tensor of shape {tuple(output.shape)}"
     else:
-        gives = "nothing" if output is None else f"a {type(output).__name__}"
-    expected = f"an output of shape ({task.nodes}, outputs), a row for each node"
-    raise InputError(type(model).__name__, UNSHOWN, expected, f"its forward gives {gives}")
+        gives = "nothing" if output is None else f"a {type(output).__name__} and no tensor"
+    raise IncompatibleError(
+        f"the forward of {type(model).__name__} gives {gives}: give one of shape ({task.nodes}, outputs), a row for each node"
+    )
 
 
-class ChangedData(InputError):
+class ChangedData(IncompatibleError):
     """A module has written into the features, which all that is trained on them shares."""
 
 
@@ -154,7 +155,7 @@ def reading(model: nn.Module, x: Any) -> Generator[None]:
         ...     _ = nn.ReLU(inplace=True)(x)
         Traceback (most recent call last):
             ...
-        unspool.train.conduct.ChangedData: ReLU: expected a forward that leaves the features as they are; it writes into them, so they are not the data any more: let it start with x = x.clone()
+        unspool.train.conduct.ChangedData: the forward of ReLU writes into the features, which are not the data any more; let it start with x = x.clone()
     """
     before = _writes(x)
     try:
@@ -162,11 +163,14 @@ def reading(model: nn.Module, x: Any) -> Generator[None]:
     except (TypeError, AttributeError) as problem:
         if SparseFeatures.__name__ not in str(problem):
             raise
-        hint = f"{problem}: take us.nn.Linear as the first layer, or let forward start with x = x.to_dense()"
-        raise InputError(type(model).__name__, UNSHOWN, "a forward that takes sparse features", hint) from problem
+        raise IncompatibleError(
+            f"the forward of {type(model).__name__} does not take sparse features ({problem}): make its first layer a us.nn.Linear, or "
+            "let it start with x = x.to_dense()"
+        ) from problem
     if _writes(x) != before:
-        hint = "it writes into them, so they are not the data any more: let it start with x = x.clone()"
-        raise ChangedData(type(model).__name__, UNSHOWN, "a forward that leaves the features as they are", hint)
+        raise ChangedData(
+            f"the forward of {type(model).__name__} writes into the features, which are not the data any more; let it start with x = x.clone()"
+        )
 
 
 def _writes(x: Any) -> int:

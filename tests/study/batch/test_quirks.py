@@ -265,7 +265,7 @@ def test_what_evaluation_moves_cannot_ride(kind, loader):
 
 def test_a_module_that_writes_into_the_features_ends_the_study(loader):
     trials = some(Overwrites)
-    with pytest.raises(ChangedData, match=r"Overwrites: expected a forward that leaves the features as they are"):
+    with pytest.raises(ChangedData, match="the forward of Overwrites writes into the features"):
         study([*trials, *some(Plain)], loader)
     with pytest.raises(ChangedData):
         alone(trials[0], load())
@@ -274,7 +274,7 @@ def test_a_module_that_writes_into_the_features_ends_the_study(loader):
 @pytest.mark.parametrize(("kind", "gives"), [(Short, r"a tensor of shape \(59, 2\)"), (Pair, "a tuple")])
 def test_an_output_without_a_row_for_each_node_is_refused(kind, gives, loader):
     trials = some(kind)
-    with pytest.raises(us.InputError, match=rf"{kind.__name__}: expected an output of shape \(60, outputs\).*{gives}"):
+    with pytest.raises(us.IncompatibleError, match=rf"the forward of {kind.__name__} gives {gives}.*\(60, outputs\)"):
         alone(trials[0], loader)
     assert all("a row for each node" in why for why in study(trials, loader).failures.values())
 
@@ -320,8 +320,8 @@ class Dense(nn.Module):
 def test_a_layer_that_cannot_read_sparse_features_is_told_of_one_that_can():
     loader = train.TrialLoader(datasets.load("citeseer"))
     (failed,) = study([Trial(Dense, {}, train.TrainConfig(epochs=1))], loader).failures.values()
-    assert failed.startswith("InputError: Dense: expected a forward that takes sparse features; linear()")
-    assert failed.endswith("take us.nn.Linear as the first layer, or let forward start with x = x.to_dense()")
+    assert failed.startswith("IncompatibleError: the forward of Dense does not take sparse features (linear()")
+    assert failed.endswith("make its first layer a us.nn.Linear, or let it start with x = x.to_dense()")
 
 
 def test_views_do_not_share_what_each_assigns(loader):
