@@ -6,10 +6,12 @@ import contextlib
 import hashlib
 import io
 import pickle
+import random
 from collections.abc import Generator, Hashable, Iterator
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -51,11 +53,18 @@ class Conduct:
     def __init__(self, model: nn.Module) -> None:
         self._watched = list(_watched(model))
         self._before = self._marks()
+        self._generators = _generators()
 
     def changed(self) -> str | None:
         """The first attribute that is not what it was; None where all are."""
         now = self._marks() if self._watched else self._before
         return next((name for name in {**self._before, **now} if self._before.get(name) != now.get(name)), None)
+
+    def drew(self) -> bool:
+        """Whether NumPy's or Python's generator has moved on since this was last asked, while somebody's own part was at work."""
+        before = self._generators
+        self._generators = _generators() if self._watched else before
+        return self._generators != before
 
     def _marks(self) -> dict[str, Hashable]:
         return {
@@ -194,6 +203,12 @@ def found_by_us(problem: BaseException) -> bool:
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     return frame is not None and str(frame.tb_frame.f_globals.get("__name__")).split(".")[0] in _OURS
+
+
+def _generators() -> Hashable:
+    """Where the generators are that a program shares."""
+    kind, keys, place, *_ = np.random.get_state()  # noqa: NPY002
+    return (hash(random.getstate()), kind, hash(np.asarray(keys).tobytes()), place)
 
 
 def _watched(model: nn.Module) -> Iterator[tuple[str, Any]]:

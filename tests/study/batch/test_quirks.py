@@ -1,5 +1,6 @@
 """Modules as others write them: a stack gives what they give alone, or they train alone and the reason is said."""
 
+import random
 from itertools import count
 
 import numpy as np
@@ -286,6 +287,20 @@ def test_what_a_module_raises_is_not_taken_for_divergence(loader):
     tracker = study([*trials, *calm], loader)
     assert list(tracker.results) == [trials[0], *calm]  # six epochs are not seven
     assert set(tracker.failures.values()) == {"ValueError: seven is enough"}
+
+
+class Draws(Plain):
+    """From a generator that no trial's seed sets."""
+
+    def between(self, h):
+        return torch.relu(h) * (1 + 0.1 * random.random())
+
+
+def test_one_draw_is_not_shared_by_all(loader, caplog):
+    random.seed(0)
+    found = study(some(Draws), loader).results
+    assert len(found) == 4
+    assert "Draws goes on one by one: its forward draws from NumPy's or Python's generator" in caplog.text
 
 
 class Other(Plain):

@@ -119,6 +119,7 @@ class StackedBatch:
     def start_epochs(self, epochs: int) -> None:
         """Give the device some epochs to do; see :class:`~unspool.study.batch.AsyncBatch`."""
         self._begun = check_ahead(epochs, RING)
+        self._conduct.drew()  # whoever has drawn until now is not this module
         with own_stream(self._stream, self._device):
             if self._rides and not self._ready:
                 self._pass.rewind()
@@ -175,6 +176,8 @@ class StackedBatch:
         self._pass.skeleton.eval()
         if (name := self._conduct.changed()) is not None:
             raise Unstackable(f"its forward changes {name!r}, which is neither a parameter nor a buffer")
+        if self._conduct.drew():
+            raise Unstackable("its forward draws from NumPy's or Python's generator, which no trial's seed sets")
 
     def _capture(self) -> None:
         """Step and passes as two graphs: a slot that is loaded again needs the passes without the step."""
