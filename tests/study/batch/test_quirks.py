@@ -79,6 +79,30 @@ class Keeps(Plain):
         return torch.relu(h) / self.kept[0]
 
 
+class Loud(us.models.Model):
+    """A setting is read in forward, another by a function that gets the model as a whole."""
+
+    width: int = us.setting(5, "width", at_least=1)
+    dropout: float = us.setting(0.2, "rate", at_least=0, below=1)
+    scale: float = us.setting(1.0, "how loud")
+
+    def build(self):
+        self.p_pre = us.nn.Perceptron([self.in_features, self.width, self.out_features], self.dropout)
+        self.propagation = us.HopNetwork(torch.tensor([0.5, 0.5]))
+
+    def forward(self, *data, **more):
+        return super().forward(*data, **more) * self.scale
+
+
+class Whole(Loud):
+    def forward(self, *data, **more):
+        return super().forward(*data, **more) * loudness(self)
+
+
+def loudness(model):
+    return model.scale
+
+
 class Fills(Plain):
     """A buffer that waits for the first signal."""
 
@@ -243,6 +267,17 @@ def test_functions_count_by_what_they_do(loader):
     found = [signature(loader.prepare(some(Chooses, sharp=sharp)[0])) for sharp in (0.5, 0.7, 2.0, 0.5)]
     assert found[0] == found[3]
     assert len(set(found)) == 3
+
+
+@pytest.mark.parametrize("kind", [Loud, Whole])
+def test_settings_that_forward_reads_are_not_shared(kind, loader):
+    """Their values are in no part of the model, and the first trial's would count for all."""
+    trials = [*some(kind), *some(kind, scale=0.2), *some(kind, scale=3.0)]
+    tracker = study(trials, loader)
+    for trial in trials:
+        assert tracker.results[trial].valid_loss == pytest.approx(alone(trial, loader).best.valid_loss, rel=1e-9)
+    alike = [signature(loader.prepare(some(kind, dropout=rate)[0])) for rate in (0.3, 0.6)]
+    assert (alike[0] == alike[1]) is (kind is Loud)  # a rate is not read
 
 
 class Riding(StackedBatch):

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from unspool.models import Model
+from unspool.study.batch.read_settings import read_settings
 
 
 class Unwritable(Exception):
@@ -113,8 +114,8 @@ class _Writer(pickle.Pickler):
         self._parts = {id(part): name for name, part in model.named_modules()}
         for part in model.modules():
             if isinstance(part, Model):
-                # The settings of a named model say how it was built; what matters of them is in its parts.
-                self._known[id(vars(part)["settings"])] = ("settings",)
+                # The settings of a named model say how it was built; what matters of them is in its parts, unless its methods read them.
+                self._known[id(vars(part)["settings"])] = ("settings", read_settings(part))
             for name, hooks in vars(part).items():
                 if "_hooks" in name and isinstance(hooks, dict):  # by number, which no two hooks share
                     self._known[id(hooks)] = ("hooks", *hooks.values())  # type: ignore[reportUnknownArgumentType]
