@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -33,23 +33,31 @@ def read_settings(model: Model) -> dict[str, Any]:
         ({'scale': 2.0}, {})
     """
     settings: Mapping[str, Any] = vars(model)["settings"]
+    methods = _methods(type(model))
     found: set[str] = set()
-    for code in _methods(type(model)):
-        names, whole = _reads(code)
-        if whole or names & _ANY:
-            return dict(settings)
-        found |= names
+    # What takes the place of a method of Model, and whatever that mentions; helpers of build are not among them.
+    waiting = [name for name in methods if hasattr(Model, name) and name not in _BEFORE]
+    while waiting:
+        for code in methods.pop(waiting.pop(), ()):
+            names, whole = _reads(code)
+            if whole or names & _ANY:
+                return dict(settings)
+            found |= names
+            waiting += names & methods.keys()
     return {name: value for name, value in settings.items() if name in found}
 
 
-def _methods(kind: type) -> Iterator[CodeType]:
+def _methods(kind: type) -> dict[str, list[CodeType]]:
+    """Methods and properties of somebody's own classes by name."""
+    found: dict[str, list[CodeType]] = {}
     for one in kind.__mro__:
         if one.__module__.split(".")[0] in ("unspool", "torch", "builtins"):
             continue
         for name, value in vars(one).items():
             for part in (value, *(getattr(value, way, None) for way in ("fget", "func", "__func__", "__wrapped__"))):
-                if isinstance(part, FunctionType) and name not in _BEFORE:
-                    yield part.__code__
+                if isinstance(part, FunctionType):
+                    found.setdefault(name, []).append(part.__code__)
+    return found
 
 
 def _reads(code: CodeType) -> tuple[set[str], bool]:

@@ -129,7 +129,9 @@ class _Writer(pickle.Pickler):
                 raise Unwritable(f"a tensor of shape {tuple(obj.shape)} in it has a gradient and is no parameter of it")
             return ("tensor", str(obj.dtype), str(obj.device), obj.detach().cpu().numpy().tobytes())
         if isinstance(obj, MethodType) and id(obj.__self__) in self._parts:
-            return ("method", self._parts[id(obj.__self__)], self._place(obj.__func__))
+            owner = obj.__self__
+            read = vars(owner)["settings"] if isinstance(owner, Model) else {}
+            return ("method", self._parts[id(owner)], self._place(obj.__func__), dict(read))
         if isinstance(obj, FunctionType):
             return self._function(obj)
         if isinstance(obj, type | BuiltinFunctionType):
