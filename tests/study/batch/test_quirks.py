@@ -161,6 +161,24 @@ class Catches(Plain):
         return self.act(h)
 
 
+class Lists(Plain):
+    """A plain list holds a parameter a second time: a stack fills the first place alone."""
+
+    def more(self, width):
+        self.scale = nn.Parameter(torch.full((width,), 0.5))
+        self.scales = [self.scale]
+
+    def between(self, h):
+        return torch.relu(h) * self.scales[0]
+
+
+class Cyclic(Plain):
+    """A plain attribute leads back to the module."""
+
+    def more(self, width):
+        self.ways = [self]
+
+
 class OwnMethod(Plain):
     def more(self, width):
         self.scale = nn.Parameter(torch.full((width,), 0.5))
@@ -257,6 +275,7 @@ def study(trials, loader):
         (Fills, "Fills goes on one by one: its forward changes 'mean'"),
         (Shrinks, None),
         (Catches, None),
+        (Lists, None),
         (Normed, None),
     ],
 )
@@ -272,7 +291,13 @@ def test_among_others_it_gives_what_it_gives_alone(kind, said, loader, caplog):
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [(Catches, "its function <lambda> holds"), (Normed, "has a gradient and is no")]
+    ("kind", "why"),
+    [
+        (Catches, "its function <lambda> holds"),
+        (Lists, "it holds 'scale' a second time where it is neither"),
+        (Cyclic, "it cannot be compared with others (something in it holds itself)"),
+        (Normed, "has a gradient and is no"),
+    ],
 )
 def test_what_a_stack_would_share_is_known_before(kind, why, loader):
     (found,) = {signature(loader.prepare(trial)) for trial in some(kind)}

@@ -8,6 +8,7 @@ import hashlib
 import io
 import pickle
 import sys
+from collections import Counter
 from collections.abc import Hashable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from unspool.models import Model
+from unspool.nn import Dropout
 from unspool.study.batch.read_settings import read_settings
 
 
@@ -44,11 +46,12 @@ def written(model: nn.Module) -> Hashable:
         writer.dump(model)
     except Unwritable:
         raise
-    except RecursionError:
-        raise Unwritable("it cannot be compared with others (something in it holds itself)") from None
     except Exception as problem:  # open files, threads, locks: pickle has no common error
+        if isinstance(problem, RecursionError) or "cyclic" in str(problem):
+            raise Unwritable("it cannot be compared with others (something in it holds itself)") from None
         why = " ".join(str(problem).split())[:120]
         raise Unwritable(f"it cannot be compared with others ({type(problem).__name__}: {why})") from None
+    writer.check()
     return hashlib.sha256(out.getvalue()).hexdigest(), tuple(writer.kinds)
 
 
@@ -97,6 +100,15 @@ def made_with(function: FunctionType) -> list[Any]:
     return [*found, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 
 
+def _own_tensors(part: nn.Module) -> list[Tensor]:
+    """The tensors that a part keeps itself."""
+    held = vars(part)
+    kept = [*held["_parameters"].values(), *held["_buffers"].values()]
+    if isinstance(part, Dropout):  # it remembers its rate, to see whether it is another
+        kept += held.values()
+    return [value for value in kept if isinstance(value, Tensor)]
+
+
 class _Writer(pickle.Pickler):
     """Writes a module with shapes in the place of its state; functions and classes by their place in ``kinds``."""
 
@@ -111,6 +123,8 @@ class _Writer(pickle.Pickler):
         self._known: dict[int, Any] = {
             id(value): ("state", tuple(value.shape), str(value.dtype), value.requires_grad) for value in held.values()
         }
+        self._names = {id(value): name for name, value in held.items()}
+        self._elsewhere = Counter[int]()
         self._parts = {id(part): name for name, part in model.named_modules()}
         for part in model.modules():
             if isinstance(part, Model):
@@ -120,8 +134,18 @@ class _Writer(pickle.Pickler):
                 if "_hooks" in name and isinstance(hooks, dict):  # by number, which no two hooks share
                     self._known[id(hooks)] = ("hooks", *hooks.values())  # type: ignore[reportUnknownArgumentType]
 
+    def check(self) -> None:
+        """Refuse a model that holds state in other places than a stack fills: a list of parameters, an object with one."""
+        twice = next((name for place, name in self._names.items() if self._elsewhere[place] > 0), None)
+        if twice is not None:
+            raise Unwritable(f"it holds {twice!r} a second time where it is neither a parameter nor a buffer")
+
     def persistent_id(self, obj: Any) -> Any:
         """A short name for what is not to be written out."""
+        if id(obj) in self._names:
+            self._elsewhere[id(obj)] += 1
+        if id(obj) in self._parts:  # now come its own, wherever it was found: a stack fills these
+            self._elsewhere.subtract(map(id, _own_tensors(obj)))
         if id(obj) in self._known:
             return self._known[id(obj)]
         if isinstance(obj, Tensor):
