@@ -179,6 +179,19 @@ class Cyclic(Plain):
         self.ways = [self]
 
 
+class Recurses(Plain):
+    """A function that is made with itself."""
+
+    def more(self, width):
+        def again(h, times):
+            return again(torch.relu(h), times - 1) if times else h
+
+        self.act = again
+
+    def between(self, h):
+        return self.act(h, 2)
+
+
 class OwnMethod(Plain):
     def more(self, width):
         self.scale = nn.Parameter(torch.full((width,), 0.5))
@@ -276,6 +289,7 @@ def study(trials, loader):
         (Shrinks, None),
         (Catches, None),
         (Lists, None),
+        (Recurses, None),
         (Normed, None),
     ],
 )

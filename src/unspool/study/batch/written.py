@@ -73,13 +73,20 @@ def own_copy(model: nn.Module) -> nn.Module:
     return model
 
 
-def _holds(value: Any) -> bool:
+def _holds(value: Any, seen: frozenset[int] = frozenset()) -> bool:
     """Whether a function holds state, or one in a container does."""
+    inside: Any = ()
+    if id(value) in seen:  # a function that calls itself
+        return False
     if isinstance(value, FunctionType):
-        return any(_is_state(one) or _holds(one) for one in made_with(value))
-    if isinstance(value, dict):
-        return any(map(_holds, value.values()))  # type: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return isinstance(value, list | tuple) and any(map(_holds, value))  # type: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        inside = made_with(value)
+        if any(map(_is_state, inside)):
+            return True
+    elif isinstance(value, dict):
+        inside = value.values()  # type: ignore[reportUnknownMemberType]
+    elif isinstance(value, list | tuple):
+        inside = value  # type: ignore[reportUnknownVariableType]
+    return any(_holds(one, seen | {id(value)}) for one in inside)
 
 
 def _is_state(value: Any) -> bool:
