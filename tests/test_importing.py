@@ -92,6 +92,7 @@ def test_a_package_that_stops_others_from_being_imported_is_named(tmp_path, monk
     ("value", "words"),
     [
         ("no_such_package:Net", "there is no module no_such_package"),
+        ("no_such_models.py:Net", "write it without .py: no_such_models:Net"),
         ("fractions:Nothing", "fractions has no Nothing"),
         ("fractions", "fractions has no"),
         ("3 4", "the name of a module before the colon"),

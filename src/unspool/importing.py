@@ -42,6 +42,8 @@ def import_named(name: str, argument: str, form: str, hint: str | None = None) -
     except (Exception, SystemExit) as problem:  # whatever a module of the user's does
         if isinstance(problem, ModuleNotFoundError) and f"{module}.".startswith(f"{problem.name}."):
             absent = f"there is no module {problem.name} here or among the installed packages"
+            if module.endswith(".py"):
+                absent = f"write it without .py: {module.removesuffix('.py')}:{path}"
             said = absent if hint is None else f"{absent}; {hint}"
             raise InputError(argument, name, f"{form} of something that can be imported", said) from None
         raise ImportError(f"importing {module} failed: {told(problem, module.partition('.')[0])}") from problem

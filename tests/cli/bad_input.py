@@ -83,6 +83,7 @@ def write(p, name, text=""):
 COMMANDS = [
     # train: what is trained
     ("an unknown model", lambda p: want(p, model="GNC"), "MODEL GNC: expected the name of a model (SGC, PPNP, APPNP, JKNet, GPRGNN, GCN, GCNII, AirGNN, DAGNN, UGDGNN, MLP, ElasticGNN, PGNN, TWIRLS, GNNLF, GNNHF, GRAFF, FairGNN, SignedGNN, TrustGNN, StableGNN, GraphFirstGPRGNN, GraphFirstUGDGNN, SIGN), or package.module:Class for one of your own; did you mean SGC or GCN?"),
+    ("a class of a file", lambda p: want(p, model="my_models.py:Net"), "MODEL my_models.py:Net: expected package.module:Class of something that can be imported; write it without .py: my_models:Net"),
     ("a class of a module that is not there", lambda p: want(p, model="no_such_module:Net"), "MODEL no_such_module:Net: expected package.module:Class of something that can be imported; there is no module no_such_module here or among the installed packages"),
     ("a class that is not in its module", lambda p: want(p, model="torch.nn:Nett"), "MODEL torch.nn:Nett: expected package.module:Class, and torch.nn has no Nett"),
     ("a function in the place of a class", lambda p: want(p, model="torch.nn.functional:relu"), "MODEL torch.nn.functional:relu: expected a class of models, that is, a subclass of torch.nn.Module"),

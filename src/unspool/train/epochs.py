@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from unspool.errors import IncompatibleError, mention
 from unspool.train.adam import Adam
 from unspool.train.batches import Batch, Batches, batches_of, said
+from unspool.train.conduct import Conduct, assigned, check_said, reading
 from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.hyper import Hyper, HyperLevel
+from unspool.train.loss import Link, Own
 from unspool.train.spreading import SpreadTraining
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
@@ -88,6 +90,7 @@ class Epochs:
         self._willing = self._willing and spread is None  # processes speak between
         self._stream = torch.cuda.Stream(self.device) if self._willing else None
         self._replay: Any = None
+        self._before: tuple[Conduct, tuple[int, ...]] | None = None
         self._numbers: Tensor | None = None
 
     def __call__(self) -> list[float]:
@@ -97,7 +100,9 @@ class Epochs:
             for group in self.optimiser.param_groups:
                 group["lr"] = self.config.rate(self._done + self._calls)
         with on_stream(self._stream, self.device):
-            if self._willing and self._calls == WARM_UP + 1:
+            if self._willing and self._calls == WARM_UP:
+                self._before = (Conduct(self.model), assigned(self.model))
+            if self._willing and self._calls == WARM_UP + 1 and self._steady():
                 self._capture()
             if self._replay is None:
                 found = self._epoch().tolist()
@@ -178,7 +183,11 @@ class Epochs:
     def _output(self) -> Tensor:
         if self._spread is not None:
             return self._spread.output(self.model)
-        return self._said(self.task.x, self.task.graph, None)
+        with reading(self.model, self.task.x):
+            output = self._said(self.task.x, self.task.graph, None)
+        if not isinstance(self.task.loss, Own | Link):
+            check_said(self.model, output, self.task)
+        return output
 
     def _said(self, x: Any, graph: Any, rows: Tensor | None) -> Tensor:
         if self.config.precision is Precision.FULL:
@@ -186,6 +195,13 @@ class Epochs:
         with torch.autocast(self.device.type, dtype=torch.bfloat16):
             output = said(self.model, x, graph, rows)
         return output.float()
+
+    def _steady(self) -> bool:
+        """Whether the last epoch moved parameters and buffers alone: a captured one would do nothing else, and to these tensors."""
+        assert self._before is not None
+        conduct, buffers = self._before
+        self._willing = conduct.changed() is None and buffers == assigned(self.model)
+        return self._willing
 
     def _capture(self) -> None:
         graph = torch.cuda.CUDAGraph()

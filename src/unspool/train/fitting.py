@@ -20,6 +20,7 @@ from unspool.settings import Schema
 from unspool.settings.kinds import Anything
 from unspool.train.batches import Batches, check_source
 from unspool.train.callbacks import Callback, Moment, asks_to_stop
+from unspool.train.conduct import found_by_us
 from unspool.train.config import TrainConfig
 from unspool.train.epochs import Epochs, few_threads, make_optimiser
 from unspool.train.hyper import Hyper
@@ -225,7 +226,7 @@ def _advance(epochs: Epochs, state: Snapshot) -> Epoch:
     try:
         now = Epoch(number, *epochs())
     except ValueError as problem:
-        if not epochs.stepped:
+        if not epochs.stepped or not found_by_us(problem):
             raise
         # What is wrong inside the model now was right before a step was taken.
         raise _diverged("signals inside the model are not finite", number, epochs.config) from problem

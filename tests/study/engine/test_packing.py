@@ -124,3 +124,19 @@ def test_a_trial_that_cannot_be_built_hides_no_stack(loader):
 def test_the_form_of_sparse_features():
     loader = TrialLoader(datasets.load("citeseer"))
     assert packing([Trial(us.models.SGC)], loader.prepare).form is Form.SPARSE
+
+
+class Drawn(nn.Module):
+    """A random tensor that is no buffer."""
+
+    def __init__(self, in_features, out_features):
+        super().__init__()
+        self.only, self.signs = us.nn.Linear(in_features, out_features), torch.rand(out_features)
+
+    def forward(self, x, graph):
+        return graph @ self.only(x) * self.signs
+
+
+def test_networks_that_differ_from_seed_to_seed_are_not_called_a_stack(loader):
+    (group,) = packing(seeds(Drawn), loader.prepare).groups
+    assert "neither a parameter nor a buffer is another in each trial" in str(group.alone)

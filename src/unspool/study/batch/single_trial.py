@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unspool.study.batch.written import own_copy
 from unspool.train import PreparedTrial, seeded
+from unspool.train.conduct import found_by_us
 from unspool.train.epochs import Epochs, make_optimiser
 
 
@@ -49,7 +50,7 @@ class SingleTrial:
             return
         (member,) = members
         self._device = member.task.target.device
-        model = copy.deepcopy(member.model).to(self._device)  # members stay as they are: a batch may be opened again
+        model = own_copy(member.model).to(self._device)  # members stay as they are: a batch may be opened again
         config, seed = member.trial.config, member.trial.seed
         self._epochs = Epochs(model, make_optimiser(config, model), member.task, config, seed)
         with seeded(member.trial.seed, self._device):
@@ -65,8 +66,8 @@ class SingleTrial:
             for k in range(epochs):
                 try:
                     numbers[k, 0] = self._epochs()
-                except ValueError:
-                    if not self._epochs.stepped:
+                except ValueError as problem:
+                    if not self._epochs.stepped or not found_by_us(problem):
                         raise
                     break  # what is wrong inside the model now was right before a step was taken: it has diverged
                 if not np.isfinite(numbers[k, 0, 0]):

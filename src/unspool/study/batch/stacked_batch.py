@@ -18,6 +18,7 @@ from unspool.study.batch.fixed_hops import with_fixed_hops
 from unspool.study.batch.fixed_numbers import with_fixed_numbers
 from unspool.study.batch.stacked_pass import StackedPass
 from unspool.train import PreparedTrial
+from unspool.train.conduct import Conduct, Unstackable
 from unspool.train.epochs import WARM_UP, own_stream
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
@@ -70,6 +71,7 @@ class StackedBatch:
                 held = learnt if name in trained else rest
                 held[name] = value.detach().new_empty(count, *value.shape).requires_grad_(name in trained)
         upper = members[0].trial.config.upper
+        self._conduct = Conduct(skeleton.eval())
         self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, any_awake(skeleton), upper)
         self._adam = StackedAdam(learnt)
         self._rides = self._device.type in self.rides_on
@@ -117,6 +119,7 @@ class StackedBatch:
     def start_epochs(self, epochs: int) -> None:
         """Give the device some epochs to do; see :class:`~unspool.study.batch.AsyncBatch`."""
         self._begun = check_ahead(epochs, RING)
+        self._conduct.drew()  # whoever has drawn until now is not this module
         with own_stream(self._stream, self._device):
             if self._rides and not self._ready:
                 self._pass.rewind()
@@ -125,6 +128,7 @@ class StackedBatch:
             self._pass.rewind()
             for _ in range(epochs):
                 self._one()
+            self._check()
 
     def finish_epochs(self) -> NDArray[np.float64]:
         """Wait for what was begun."""
@@ -155,6 +159,7 @@ class StackedBatch:
         else:
             self._adam.step(self._grads)
             if self._willing and self._calls > WARM_UP:
+                self._check()
                 self._capture()
             self._take_pass()
 
@@ -163,6 +168,16 @@ class StackedBatch:
             self._replay[1].replay()
         else:
             self._grads = self._pass.learn_and_look()
+
+    def _check(self) -> None:
+        """Refuse a module that keeps something beside its state: all slots would share it."""
+        if self._replay is not None:
+            return
+        self._pass.skeleton.eval()
+        if (name := self._conduct.changed()) is not None:
+            raise Unstackable(f"its forward changes {name!r}, which is neither a parameter nor a buffer")
+        if self._conduct.drew():
+            raise Unstackable("its forward draws from NumPy's or Python's generator, which no trial's seed sets")
 
     def _capture(self) -> None:
         """Step and passes as two graphs: a slot that is loaded again needs the passes without the step."""

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 from torch.nn import functional
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -21,6 +21,7 @@ from unspool.ops.kernels import fused
 from unspool.ops.stacked_features import Riding, riding
 from unspool.study.batch.stacked_upper import StackedUpper
 from unspool.train import CrossEntropy, Loss, PreparedTrial, Task
+from unspool.train.conduct import Unstackable, check_said, reading, said_with
 from unspool.train.upper import Upper
 from unspool.unrolling import HopNetwork
 
@@ -60,6 +61,7 @@ class StackedPass:
         self.ring = torch.full((rows, trials, 4), torch.nan, dtype=torch.float64, device=self.device)
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
+        self._written: dict[str, int] = {}  # how often what a look reads had been written to when its passes began
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
     # -- slots ---------------------------------------------------------------------------------------------------------
@@ -136,6 +138,7 @@ class StackedPass:
                 held.copy_(self.rest[name])
             if self.upper is not None:
                 self.epoch_before.copy_(self.upper.moving)
+        self._written = {name: held._version for name, held in (self.before | self.learnt).items()}
         ride = Riding()
         self.skeleton.train()
         if self.upper is not None:
@@ -187,17 +190,28 @@ class StackedPass:
         self.skeleton.eval()
         with riding(ride, collecting=False):
             # Trap: batch normalisation has moved on its means for the next epoch already.
-            return self._outputs(self.before)
+            seen = self._outputs(self.before)
+        for name, held in (self.before | self.learnt).items():
+            if held._version != self._written[name]:  # the pass of the next epoch, which has begun, would not know
+                raise Unstackable(f"its forward writes into {name!r}, and not in training alone")
+        return seen
 
     def _outputs(self, rest: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
         """What every trial says about every node, or about some rows of its own: (trials, nodes, outputs)."""
-        if rows is None:
-            return vmap(self._output)(self.learnt | rest)
-        return vmap(self._output)(self.learnt | rest, rows)
+        held = self.learnt | rest
+        with reading(self.skeleton, self.x):
+            outputs, moved = vmap(self._output)(held) if rows is None else vmap(self._output)(held, rows)
+        with torch.no_grad():
+            for name, value in moved.items():
+                rest[name].copy_(value)
+        return outputs
 
-    def _output(self, held: dict[str, Tensor], rows: Tensor | None = None) -> Tensor:
+    def _output(self, held: dict[str, Tensor], rows: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         given = {} if rows is None else {"rows": rows}
-        return functional_call(self.skeleton, held, (self.x, self.task.graph), given)
+        output, moved = said_with(self.skeleton, held, (self.x, self.task.graph), given)
+        if rows is None:
+            check_said(self.skeleton, output, self.task)
+        return output, moved
 
     def _gradients(self, outputs: Tensor, slope: Tensor) -> dict[str, Tensor]:
         found: Any = torch.autograd.grad(outputs, list(self.learnt.values()), slope, allow_unused=True)

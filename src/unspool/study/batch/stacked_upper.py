@@ -11,7 +11,7 @@ from torch.func import vmap
 
 from unspool.train import PreparedTrial, Task
 from unspool.train.upper import DropEdges, OwnTerm, Seen, Upper, perturbation_key
-from unspool.train.upper.views import perturbed, stacked_views
+from unspool.train.upper.views import one_view, perturbed, stacked_views
 
 
 def upper_alone(upper: Upper | None) -> str | None:
@@ -87,7 +87,7 @@ class StackedUpper:
                 outputs = stacked_views(skeleton, held, upper, x, task.graph, keys, epoch, numbers)
             else:
                 seen = perturbed(upper, x, task.graph, keys, 0, epoch, numbers)
-                outputs = torch.func.functional_call(skeleton, held, seen)[None]
+                outputs = one_view(skeleton, held, seen)[None]
             found = Seen(outputs, goal, train, task.graph, task.loss, epoch, weight)
             return upper.value(found, numbers).to(outputs.dtype)
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import pickle
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from types import BuiltinFunctionType, FunctionType
-from typing import Any
-
-from torch import Tensor, nn
 
 from unspool import train
-from unspool.models import Model
 from unspool.ops.stored_hops import StoredHops
 from unspool.study.batch import TrialBatch
 from unspool.study.batch.single_trial import SingleTrial
-from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable, state
+from unspool.study.batch.stacked_batch import StackedBatch, decays, stackable
 from unspool.study.batch.stacked_upper import upper_alone
+from unspool.study.batch.written import Unwritable, written
 from unspool.train import PreparedTrial, Trial
 from unspool.train.trial import looks
 from unspool.unrolling import Checkpointed, Implicit, Unrolled
@@ -67,10 +60,11 @@ def signature(member: PreparedTrial) -> Hashable:
     reason = _alone(member)
     if reason is not None:
         return Alone(reason)
-    written = _written(stackable(member))
+    try:
+        what = written(stackable(member))
+    except Unwritable as problem:
+        return Alone(str(problem))
     trained = tuple(decays(member))
-    if written is None:
-        return Alone("something in its model cannot be compared with that of others (a file, a lock)")
     if not trained:
         return Alone("nothing in its model is trained")
     sizes = (task.train.numel(), task.valid.numel(), task.test.numel())
@@ -78,7 +72,7 @@ def signature(member: PreparedTrial) -> Hashable:
     goal = (task.target.shape, task.target.dtype) if task.target.is_floating_point() else id(task.target)
     weight = None if task.weight is None else task.weight.shape
     upper = None if config.upper is None else config.upper.shape
-    return (upper, written, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
+    return (upper, what, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
 
 
 def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
@@ -186,40 +180,3 @@ def _alone(member: PreparedTrial) -> str | None:
         if isinstance(part, Unrolled) and isinstance(part.adjoint, Implicit) and task.target.device.type == "cpu":
             return "its lower level is solved exactly, and on a CPU that ends when it has converged"
     return None
-
-
-def _written(model: nn.Module) -> str | None:
-    """A hash of all that a model is but the values of its state; None where it cannot be written out."""
-    out = io.BytesIO()
-    try:
-        _Writer(out, model).dump(model)
-    except Exception:  # open files, threads, locks: pickle has no common error
-        return None
-    return hashlib.sha256(out.getvalue()).hexdigest()
-
-
-class _Writer(pickle.Pickler):
-    """Writes a module with shapes in the place of its state."""
-
-    def __init__(self, out: io.BytesIO, model: nn.Module) -> None:
-        super().__init__(out, protocol=4)
-        # Trap: pickle writes a second mention of the same object differently, and equal strings need not be the same object.
-        self.fast = True
-        held = state(model)
-        self._known: dict[int, Any] = {
-            id(value): ("state", tuple(value.shape), str(value.dtype), value.requires_grad) for value in held.values()
-        }
-        # The settings of a named model say how it was built; what matters of them is in its parts.
-        self._known |= {
-            id(vars(part)["settings"]): ("settings",) for part in model.modules() if isinstance(part, Model)
-        }
-
-    def persistent_id(self, obj: Any) -> Any:
-        """A short name for what is not to be written out."""
-        if id(obj) in self._known:
-            return self._known[id(obj)]
-        if isinstance(obj, Tensor):
-            return ("tensor", str(obj.dtype), str(obj.device), obj.detach().cpu().numpy().tobytes())
-        if isinstance(obj, type | FunctionType | BuiltinFunctionType):
-            return ("code", id(obj))
-        return None

@@ -17,12 +17,14 @@ from unspool.study.batch.single_trial import SingleTrial
 from unspool.study.batch.stacked_batch import RING
 from unspool.study.engine.batching import FULL, Alone, signature, sort_trials
 from unspool.study.engine.batching import open_batch as _open_batch
+from unspool.study.engine.broken import why_broken
 from unspool.study.engine.memory import fits_another_batch, settle, slots_for
 from unspool.study.engine.progress import Clock, Progress
 from unspool.study.engine.queue import Queue, Ready
 from unspool.study.engine.tracker import TrialTracker
 from unspool.study.engine.trial_progress import TrialProgress
 from unspool.train import PreparedTrial, Result, Trial
+from unspool.train.conduct import ChangedData
 from unspool.train.epochs import few_threads
 
 _LOG = logging.getLogger(__name__)
@@ -115,6 +117,8 @@ class _Engine:
         self.batches: list[list[TrialProgress | None]] = []  # the trials of all batches that train now
         self.slots: dict[Hashable, int] = {}  # how many at once, by signature
         self.single: set[Hashable] = set()  # signatures that turned out not to stack
+        self.broken: dict[Trial, Alone] = {}  # trials whose stack broke: they come back once, by themselves
+        self.told: set[str] = set()  # what was said of that
         self.interrupted: Callable[[], bool] = lambda: False
 
     def run(self) -> None:
@@ -173,7 +177,7 @@ class _Engine:
         """The trial, ready, and its signature; None if it cannot be built, which the tracker is told."""
         try:
             member = self.provide(trial)
-            return member, signature(member)
+            return member, self.broken[trial] if trial in self.broken else signature(member)
         except Exception as problem:
             self._fail(trial, problem)
             return None
@@ -216,16 +220,14 @@ class _Engine:
             assert problem is not None
             problem.__traceback__ = None  # its frames hold the broken batch, and this one holds the problem: a circle
             settle(self.device)
+            if isinstance(problem, ChangedData):
+                raise problem from None  # all other trials would train on what is left of the data
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
             full = isinstance(problem, torch.OutOfMemoryError | MemoryError)
             self.batches = [one for one in self.batches if one is not running]
             crowded = full and bool(self.batches)  # others have the memory: it may fit when they have ended
             if not full and not self._is_alone(alike):
-                why = " ".join(str(problem).split())[:200]
-                _LOG.warning(
-                    "%s goes on one by one: its batch broke (%s: %s)", first.trial.name, type(problem).__name__, why
-                )
-                self.single.add(alike)
+                self._break_up(alike, unfinished, problem)
             elif len(unfinished) > 1 and not crowded:
                 self.slots[alike] = max(len(running) // 2, 1)
             elif not crowded:
@@ -237,6 +239,17 @@ class _Engine:
                 yield
         finally:
             self.batches = [one for one in self.batches if one is not running]
+
+    def _break_up(self, alike: Hashable, unfinished: Sequence[Trial], problem: BaseException) -> None:
+        """These go on one by one, and so do those that are like them; which is said once."""
+        why = why_broken(problem)
+        said = f"{unfinished[0].name} goes on one by one: {why}"
+        if said not in self.told:
+            self.told.add(said)
+            _LOG.warning("%s", said)
+        self.single.add(alike)
+        # Trap: a model may look different whenever it is built, and its stack would break again and again.
+        self.broken |= dict.fromkeys(unfinished, Alone(why))
 
     def _is_alone(self, alike: Hashable) -> bool:
         return isinstance(alike, Alone) or alike in self.single

@@ -75,7 +75,7 @@ def packing(trials: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) 
     with a warning.
 
     Args:
-        trials: all of them.
+        trials: all of them, as in ``grid.trials(data)``.
         provide: makes a trial ready, as :meth:`~unspool.train.TrialLoader.prepare` does.
 
     Example:
@@ -95,7 +95,7 @@ def packing(trials: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) 
         if isinstance(member, PreparedTrial):
             x = member.task.x
             form = form_of(x) if isinstance(x, SparseFeatures) else form
-            found.setdefault(signature(member), []).extend(group)
+            found.setdefault(_shared(member, group, provide), []).extend(group)
         else:
             found.setdefault(Alone(f"it cannot be built: {member}"), []).extend(group)
     told = _telling(found)
@@ -113,6 +113,17 @@ def _first(group: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) ->
             problem = found
     assert problem is not None
     return problem
+
+
+def _shared(member: PreparedTrial, group: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) -> Hashable:
+    """The signature of a group by its first; a network of somebody's own may be another for each seed."""
+    found = signature(member)
+    if len(group) == 1 or isinstance(found, Alone) or type(member.model).__module__.startswith("unspool."):
+        return found
+    last = _first(group[::-1], provide)
+    if isinstance(last, PreparedTrial) and signature(last) != found:
+        return Alone("something in it that is neither a parameter nor a buffer is another in each trial")
+    return found
 
 
 def _names(trials: Sequence[Trial]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from torch.func import functional_call, vmap
 
 from unspool.graph import Graph
 from unspool.nn import Dropout
+from unspool.train.conduct import Unstackable, said_with
 from unspool.train.upper.perturbation import view_key
 from unspool.train.upper.sum import Upper
 
@@ -72,13 +73,27 @@ def stacked_views(
 
     def one(state: dict[str, Tensor], number: Tensor) -> Tensor:
         seen = perturbed(upper, x, graph, keys, number, count, numbers)
-        return functional_call(model, {**held, **state}, seen)
+        return one_view(model, {**own, **state}, seen)
 
     outputs = vmap(one)(each | moving, view)
     with torch.no_grad():
         for name, value in moving.items():
             own[name].copy_(value.mean(0))
     return outputs
+
+
+def one_view(model: nn.Module, held: Mapping[str, Tensor], seen: Any) -> Tensor:
+    """What a network says with these parameters and buffers, if it assigns none of them: several views share them.
+
+    Example:
+        >>> import torch, unspool as us
+        >>> one_view(us.models.SGC(5, 2), {}, (torch.eye(5), us.graph.ring(5))).shape
+        torch.Size([5, 2])
+    """
+    output, moved = said_with(model, dict(held), seen, {})
+    if moved:
+        raise Unstackable(f"its forward assigns {next(iter(moved))!r}, which the views of an upper level share")
+    return output
 
 
 def looped_views(
