@@ -128,7 +128,7 @@ def test_what_a_person_names_is_imported(canary):
         (".net:Net", "the name of a module before the colon"),
         ("a..b:Net", "the name of a module before the colon"),
         ("C:\\models\\net.py", "no module C"),
-        ("net.py:Net", "no module net"),
+        ("net.py:Net", "write it without .py: net:Net"),
     ],
 )
 def test_names_that_cannot_be_imported(name, words, canary):

@@ -165,9 +165,9 @@ def callers_level() -> int:
 
 
 def check_loops(loops: float) -> None:
-    """Refuse a weight of self-loops that is none."""
+    """Refuse a weight of self-loops that is none; False is 0, True is 1."""
     try:
-        Real(0).accept(loops)
+        Real(0).accept(float(loops) if isinstance(loops, bool) else loops)
     except Mismatch:
         raise InputError(
             "loops", loops, "a finite number of at least 0, the weight of self-loops (0 for none)"
