@@ -386,7 +386,12 @@ def test_the_table_of_heterophily_in_the_docs_is_that_of_the_results():
     table = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     records = read(RESULTS).of("heterophily")
     found = {(e.first.dataset, e.first.model): f"{e.mean:.1f}" for e in choose(records)}
-    told = {(row[0], model): cell for row in table[2:] for model, cell in zip(table[0][1:], row[1:], strict=True)}
+    told: dict[tuple[str, str], str] = {}
+    for row in table:  # of two tables, each with a first line that names models
+        if not row[0]:
+            models = row[1:]
+        elif not row[0].startswith("---"):
+            told |= {(row[0], model): cell for model, cell in zip(models, row[1:], strict=True)}
     names = {"chameleon, filtered": "chameleon_filtered", "squirrel, filtered": "squirrel_filtered"}
     assert {(names.get(a, a.lower()), b): v for (a, b), v in told.items() if v != "–"} == found
     signed = {c.claim.text: (c.holds, c.fails, c.open) for c in count_verdicts(heterophily_tests(records))}
