@@ -1,4 +1,4 @@
-"""What is chosen: by validation alone, the same each time, under seeds that no final evaluation has."""
+"""What is chosen: by labelled nodes alone, the same each time, under seeds that no final evaluation has."""
 
 import json
 from dataclasses import replace

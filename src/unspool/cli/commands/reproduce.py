@@ -285,7 +285,7 @@ def lead(
 ) -> None:
     """StableGNN under upper levels with views, and GRAND in the same space: search, final evaluation, ablation.
 
-    Settings are searched on validation nodes alone, under seeds from 100 on, in rounds that train both, so that both have the same number of
+    Settings are searched on labelled nodes alone, divided anew under seeds from 100 on, in rounds that train both, so that both have the same number of
     trials whenever time is up; every stage has its share of the seconds. The chosen ones are evaluated once under the seeds 0 to 9 and appended to OUT/finals.csv with the commit
     and a digest of the space. What is there already stays, and the same command goes on where it was cut off.
 

@@ -29,7 +29,7 @@ def lead_blocks(finals: Sequence[Final], space: str = "lead") -> list[Block]:
         return not_run("lead" if space == "lead" else f"lead --space {space}")
     ours, other = plan.entries[:2]
     words = (
-        f"{ours} and {other}, searched in one space with the same number of settings and trials, on validation nodes under seeds that no evaluation "
+        f"{ours} and {other}, searched in one space with the same number of settings and trials, on nodes with known labels under seeds that no evaluation "
         "has; then evaluated once, at the named commit and under the named space. Gaps are paired by seed, p-values are those of paired t-tests after "
         "Holm's correction. A split has the hash of all splits of its seeds; published numbers stand under the protocol that is named with "
         "them, and where splits are drawn at random theirs are not ours."

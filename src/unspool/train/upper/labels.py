@@ -85,8 +85,8 @@ class ClassMass(Term):
     says itself, h, holds where the classes have mass π: at its end this is the fixed point of expectation maximisation for a shift of
     labels. A tenth of π is always :math:`\pi_{train}`, so that no class is lost.
 
-    Trap: a rule of choice that weighs validation nodes by π, too, has its best value where all nodes are in one class. Validation nodes
-    are counted as they are, and can switch the term off.
+    Trap: a rule of choice that weighs validation nodes by each network's own π has its best value where all nodes are in one class. In
+    training validation nodes are counted as they are.
 
     Args:
         strength: κ; 0 gives plain cross-entropy.
