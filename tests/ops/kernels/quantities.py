@@ -191,7 +191,8 @@ def graph_of(nodes: int, device: str) -> Graph:
     """A random graph with a hub, so that one row is cut into pieces."""
     edges = torch.randint(nodes, (2, 3 * nodes), generator=generator(5))
     spokes = torch.stack([torch.zeros(nodes - 1, dtype=torch.int64), torch.arange(1, nodes)])
-    found = Graph.from_edges(torch.cat([edges[:, edges[0] != edges[1]], spokes], dim=1), nodes=nodes, directed=False)
+    every = torch.cat([edges[:, edges[0] != edges[1]], spokes], dim=1).sort(dim=0).values.unique(dim=1)
+    found = Graph.from_edges(every, nodes=nodes, directed=False)
     if device != "cpu":
         return found.to(device)
     csr = found.operator.forward
