@@ -40,7 +40,7 @@ class Space:
     Example:
         >>> space = Space.of("GRAND", "cora")
         >>> space.structure["steps"], space.structure["labels"], len(space.rounds()), len(space.trials())
-        (['uniform'], ['ce'], 16, 512)
+        (['uniform'], ['ce'], 12, 288)
     """
 
     entry: str
