@@ -4,7 +4,36 @@ from __future__ import annotations
 
 import torch
 
-from unspool.errors import InputError
+from unspool.errors import Called, InputError, Worded
+
+
+class DeviceLost(Worded):
+    """A device that has stopped working for this process, as a GPU does after an access outside its memory.
+
+    Args:
+        device: which one.
+        problem: what it said.
+
+    Example:
+        >>> raise DeviceLost("cuda:0", "CUDA error: an illegal memory access was encountered")
+        Traceback (most recent call last):
+            ...
+        unspool.device.DeviceLost: cuda:0 has stopped working for this process (CUDA error: an illegal memory access was encountered); what had
+        ended is kept, so run the same again; if programs share the GPU by MPS, a fault in one of them ends them all
+    """
+
+    def __init__(self, device: str, problem: str) -> None:
+        super().__init__(device, problem)
+        self.device, self.problem = device, problem
+
+    def worded(self, called: Called) -> str:
+        """What it said, in one line, and the way out."""
+        del called
+        said = self.problem.partition("\n")[0].strip()
+        return (
+            f"{self.device} has stopped working for this process ({said}); what had ended is kept, so run the same again; "
+            "if programs share the GPU by MPS, a fault in one of them ends them all"
+        )
 
 
 def device_for(asked: torch.device | str | None = None) -> str:

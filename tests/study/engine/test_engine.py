@@ -11,6 +11,7 @@ from torch import nn
 import unspool as us
 from study.double_loader import DoubleLoader, alone
 from unspool import datasets, train
+from unspool.device import DeviceLost
 from unspool.study.batch.stacked_batch import StackedBatch
 from unspool.study.engine import engine, train_trials
 from unspool.study.engine.memory import _fitting, _resident_peak, slots_for
@@ -303,6 +304,31 @@ def test_a_batch_that_breaks_beside_others_leaves_them_alone(trials, loader, pro
     tracker = MemoryTracker()
     train_trials(trials, provide, tracker, most=12, batches_at_once=8, open_batch=Fragile)
     assert (tracker.failures, tracker.held) == ({}, set())
+    for trial, result in tracker.results.items():
+        check(trial, result, loader)
+
+
+@pytest.mark.usefixtures("roomy")
+def test_a_lost_device_ends_the_study_and_no_trial_fails_for_it(trials, loader, provide, monkeypatch):
+    opened = []
+
+    class Faulty(StackedBatch):
+        """The third batch steps outside the memory of the GPU."""
+
+        def run_epochs(self, epochs):
+            opened.append(self) if self not in opened else None
+            if opened.index(self) == 2:
+                raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might ...")
+            return super().run_epochs(epochs)
+
+    monkeypatch.setattr(engine, "settle", lambda device: False)
+    tracker = MemoryTracker()
+    with pytest.raises(
+        DeviceLost, match=r"cpu has stopped working .*illegal memory access was encountered\); what had ended is kept"
+    ):
+        train_trials(trials, provide, tracker, most=4, batches_at_once=1, open_batch=Faulty)
+    assert (tracker.failures, tracker.held) == ({}, set())
+    assert len(tracker.results) < len(trials)
     for trial, result in tracker.results.items():
         check(trial, result, loader)
 

@@ -8,7 +8,7 @@ from torch import nn
 
 import unspool as us
 from unspool import datasets, train
-from unspool.study.engine.memory import surely_fits
+from unspool.study.engine.memory import settle, surely_fits
 from unspool.train import PreparedTrial, Trial
 
 DATA = datasets.contextual_sbm(nodes=60, classes=2, seed=0)
@@ -59,3 +59,15 @@ def test_features_that_are_denoised_count_in_every_view_though_they_came_sparse(
     assert surely_fits(one, 100, free=enough)
     assert not surely_fits(four, 100, free=enough)
     assert surely_fits(hidden, 100, free=enough)
+
+
+@pytest.mark.parametrize(("faults", "works"), [(0, True), (1, True), (2, False)])
+def test_what_a_batch_leaves_behind_is_told_from_a_device_that_is_lost(faults, works, monkeypatch):
+    left = [RuntimeError("CUDA error: an illegal memory access was encountered")] * faults
+
+    def wait(device):
+        if left:
+            raise left.pop()
+
+    monkeypatch.setattr(torch.cuda, "synchronize", wait)
+    assert settle(torch.device("cuda")) is works

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from unspool.device import DeviceLost
 from unspool.interrupt import deferred_interrupt
 from unspool.study.batch import AsyncBatch, TrialBatch
 from unspool.study.batch.single_trial import SingleTrial
@@ -219,7 +220,10 @@ class _Engine:
             problem = broke.__cause__
             assert problem is not None
             problem.__traceback__ = None  # its frames hold the broken batch, and this one holds the problem: a circle
-            settle(self.device)
+            if not settle(self.device):
+                raise DeviceLost(
+                    str(self.device), str(problem)
+                ) from None  # every other trial would fail, and none for its own sake
             if isinstance(problem, ChangedData):
                 raise problem from None  # all other trials would train on what is left of the data
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]

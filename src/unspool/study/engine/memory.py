@@ -89,11 +89,25 @@ def fits_another_batch(device: torch.device) -> bool:
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device) > total / 2
 
 
-def settle(device: torch.device) -> None:
-    """Wait for whatever a batch that broke has under way, before its memory is given to others."""
-    if device.type == "cuda":
-        with contextlib.suppress(RuntimeError):
-            torch.cuda.synchronize(device)
+def settle(device: torch.device) -> bool:
+    """Wait for whatever a batch that broke has under way, before its memory is given to others.
+
+    Gives whether the device still works: after a fault on a GPU, an access outside its memory say, nothing does in this process any more.
+
+    Example:
+        >>> settle(torch.device("cpu"))
+        True
+    """
+    # The first wait may say what the broken batch has left behind; the second says how the device is.
+    return device.type != "cuda" or _waits(device) or _waits(device)
+
+
+def _waits(device: torch.device) -> bool:
+    try:
+        torch.cuda.synchronize(device)
+    except RuntimeError:
+        return False
+    return True
 
 
 def surely_fits(member: PreparedTrial, many: int, free: float) -> bool:
