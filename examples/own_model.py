@@ -5,6 +5,7 @@ A model of your own
 Its settings, an encoder, a denoising problem with a learnt balance, a decoder; then studied, and trained by name on the command line.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,10 +37,12 @@ if __name__ == "__main__":
     Path("out").mkdir(exist_ok=True)
     us.study.plot_leaders(found.table, path="out/own_model.png")
 
-    # unspool train own_model:Calm --setting depth=4 --epochs 40, in the folder of this file:
+    # unspool train own_model:Calm --setting depth=4 --epochs 40, in the folder of this file or with that on PYTHONPATH:
     words = "train own_model:Calm --setting depth=4 --epochs 40 --no-report --out out/calm"
-    here = "examples" if Path("examples").is_dir() else "."
+    here = Path(globals().get("__file__", "own_model.py")).resolve().parent  # the gallery tells scripts no __file__
+    paths = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(here))))
+    command = [sys.executable, "-m", "unspool", *words.split()]
     done = subprocess.run(
-        [sys.executable, "-m", "unspool", *words.split()], cwd=here, capture_output=True, text=True, check=True
+        command, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True, check=True
     )
     print(done.stdout)

@@ -185,3 +185,51 @@ def test_weights_that_begin_below_zero_have_no_proximal_operator():
     for given in (-0.1, weight):
         with pytest.raises(us.IncompatibleError, match=r"its weight is −0\.1: keep it non-negative"):
             us.unroll(us.Fidelity(0.5) + us.Sparse(given), us.ProximalGradient(), depth=3)
+
+
+FREE = us.Learnable(0.1, name="λ")
+
+
+@pytest.mark.parametrize(
+    ("term", "rule", "way"),
+    [
+        (us.EdgeSparse(FREE), us.PrimalDual(), r"declare it with within=\(0, None\)"),
+        (us.EdgeSparse(FREE, rows=False), us.ADMM(), r"declare it with within=\(0, None\)"),
+        (us.LaplacianSparse(1 - FREE), us.PrimalDual(), r"give λ a range that rules it out, by within=\(low, high\)"),
+        (us.GroupGap(torch.tensor([0, 1] * 6), 2 * FREE), us.PrimalDual(), "give λ a range"),
+        (us.Sparse(FREE), us.ProximalGradient(), "declare it"),
+        (us.RowSparseFidelity(FREE), us.Accelerated(), "declare it"),
+        (us.Activation(torch.nn.ELU(), FREE), us.ProximalGradient(), "declare it"),
+        (us.EdgeSparse(0.3), us.PrimalDual(step=FREE), r"^step=λ of PrimalDual may train below 0"),
+        (us.Sparse(0.3), us.Reweighted(us.ProximalGradient(step=FREE)), "^step=λ of ProximalGradient"),
+        (us.EdgeSparse(0.3), us.ADMM(rho=FREE), "^rho=λ of ADMM"),
+        (
+            us.EdgeSparse(us.Schedule(lambda k: 0.25 - 0.1 * k, name="θ")),
+            us.PrimalDual(),
+            r"falls to −0\.15.*keep it at 0",
+        ),
+    ],
+    ids=str,
+)
+def test_numbers_that_could_train_below_zero_are_refused_where_norms_need_them(term, rule, way):
+    """Below 0 a dual ball has no points, and a threshold no meaning: steps ran and were those of nothing."""
+    with pytest.raises(us.IncompatibleError, match=way):
+        us.unroll(us.Fidelity(0.5) + term, rule, depth=4)
+
+
+@pytest.mark.parametrize("push", [-30.0, 0.0, 3.0])
+def test_declared_weights_keep_the_problem_one_that_has_a_minimiser(push):
+    alpha = us.Learnable(0.3, within=(0, 1), name="α")
+    terms = (us.EdgeSparse(us.Learnable(0.2, within=(0, None), name="λ")), us.Sparse(1 - alpha))
+    net = us.unroll(us.Fidelity(1.0) + terms[0] + terms[1], us.PrimalDual(), depth=1500).double()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(push)
+        wanted = us.minimise(net.objective, X, GRAPH, net.values(1))
+        assert torch.allclose(net(X, GRAPH), wanted, atol=1e-6)
+
+
+def test_weights_that_no_proximal_operator_reads_stay_free():
+    us.unroll(us.Fidelity(FREE) + us.NonNegative(), us.ProximalGradient(step=us.Learnable(0.4, name="η")), depth=2)
+    us.unroll(us.Smoothness(1.0) + us.Activation(torch.nn.ELU()), us.ProximalGradient(step=us.Learnable(0.4)), depth=2)
+    us.minimise(us.Fidelity(0.5) + us.EdgeSparse(FREE), X, GRAPH)

@@ -91,6 +91,34 @@ def test_without_a_model_one_that_propagates_first_takes_the_hops_that_are_there
     assert "GraphFirstUGDGNN" in ask("study", "best", tmp_path / "s.db")
 
 
+def depths(file):
+    """How deep the trials of a study are, and whether all of them ended well."""
+    with us.study.Store(file) as store:
+        found = list(store.rows())
+    assert {row.status for row in found} == {us.study.Status.DONE}
+    return {row.trial["settings"]["depth"] for row in found}
+
+
+@pytest.mark.parametrize("models", [(), ("SGC", "GraphFirstGPRGNN")])
+def test_random_depths_are_drawn_from_the_hops_that_are_there(folder, tmp_path, models):
+    words = ("--hops", folder / "hops", "--epochs", 1, "--seeds", 1, "--random", 12)
+    ask("study", "run", *models, *words, "--out", tmp_path / "all.db")
+    assert depths(tmp_path / "all.db") == {1, 2, 3}
+    ask("study", "run", *models, *words[:-1], 2, "--range", "lr=0.01:0.1", "--out", tmp_path / "lr.db")
+    assert max(depths(tmp_path / "lr.db")) <= 3
+    ask("study", "run", *models, *words[:-1], 4, "--range", "depth=1..2", "--out", tmp_path / "two.db")
+    assert depths(tmp_path / "two.db") == {1, 2}
+    ask("study", "run", *models, *words[:-1], 2, "--depth", 2, "--out", tmp_path / "one.db")
+    assert depths(tmp_path / "one.db") == {2}
+
+
+def test_a_range_of_ones_own_that_is_too_deep_is_refused_before_anything_is_written(folder, tmp_path):
+    for words in (("--random", 8, "--range", "depth=2..20"), ("--depth", "2,5"), ("--random", 3, "--depth", 4)):
+        said = refuse("study", "run", "SGC", "--hops", folder / "hops", "--epochs", 1, *words, "--out", tmp_path / "s")
+        assert "hops 0 to 3 are stored; take a network of depth 3 at most, or write more hops" in said
+        assert not (tmp_path / "s").exists()
+
+
 def test_what_cannot_use_the_hops_is_refused_before_anything_is_written(folder, tmp_path):
     for words in (("train", "UGDGNN"), ("train", "SIGN", "--depth", 4), ("study", "run", "SGC", "GCN")):
         out = tmp_path / ("s.db" if words[0] == "study" else "o")

@@ -38,7 +38,8 @@ def test_many_trials(channels, cut):
 
 def test_elastic_layers_are_those_of_the_cpu():
     graph, x = graph_of(500).to(torch.float32), seeded(500, 16).float()
-    net = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.35) + us.EdgeSparse(us.Learnable(0.3)), us.PrimalDual(), 6)
+    jumps = us.EdgeSparse(us.Learnable(0.3, within=(0, None)))
+    net = us.unroll(us.Fidelity(0.5) + us.Smoothness(0.35) + jumps, us.PrimalDual(), 6)
     found = [
         value_and_gradients(lambda h, device=device: net.to(device)(h, graph.to(device)), x.to(device).requires_grad_())
         for device in ("cpu", "cuda")

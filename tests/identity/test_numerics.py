@@ -6,7 +6,7 @@ import unspool as us
 from unspool import identity, study
 
 #: The number that these losses belong to. Do not change one without the other.
-VERSION = 3
+VERSION = 4
 #: Validation losses of every model after five epochs on a small graph.
 LOSSES = {
     "SGC": 0.56942, "PPNP": 0.67300, "APPNP": 0.67222, "JKNet": 0.67287, "GPRGNN": 0.66802, "GCN": 0.71279,

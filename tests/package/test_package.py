@@ -92,8 +92,9 @@ def runs(file):
 
 
 @pytest.mark.parametrize("file", [runs(file) for file in EXAMPLES])
-def test_examples_run(file):
-    done = subprocess.run([sys.executable, "-W", "error", str(file)], capture_output=True, text=True, check=False)
+def test_examples_run_in_any_folder(file, tmp_path):
+    command = [sys.executable, "-W", "error", str(file)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 

@@ -22,7 +22,9 @@ def tied(extra=None):
 
 
 @pytest.mark.parametrize(
-    "extra", [None, us.NonNegative(), us.Sparse(us.Learnable(0.1, name="ρ")), us.RowSparseFidelity(0.2)], ids=str
+    "extra",
+    [None, us.NonNegative(), us.Sparse(us.Learnable(0.1, within=(0, None), name="ρ")), us.RowSparseFidelity(0.2)],
+    ids=str,
 )
 def test_unrolled_gradients_approach_the_implicit_one(extra, graph, x):
     algorithm = us.GradientDescent() if extra is None else us.ProximalGradient()

@@ -13,12 +13,14 @@ from unspool.cli.commands.options import CONFIG, SHORT
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import option
 from unspool.cli.paths import look_here
-from unspool.errors import IncompatibleError, InputError
+from unspool.errors import InputError
 from unspool.models import Model, StableGNN, find_model
-from unspool.models.graph_first import check_uses, propagates_first
+from unspool.models.graph_first import check_uses
 from unspool.ops.stored_hops import StoredHops
 from unspool.reproduce import presets
-from unspool.settings import schema_of
+from unspool.settings import Range, schema_of
+from unspool.settings.ranges import Choice, Integers
+from unspool.study import declared_search
 from unspool.study.search.resolve import with_patience
 from unspool.train import TaskKind, TrainConfig, Trial, TrialLoader
 from unspool.train.epochs import make_optimiser
@@ -100,6 +102,19 @@ def stored_depth(model: type[nn.Module], data: DataOptions) -> dict[str, Any]:
     return {"depth": there} if isinstance(usual, int) and usual > there else {}
 
 
+def stored_search(model: type[nn.Module], data: DataOptions) -> dict[str, Range]:
+    """The declared search ranges of a model with no depth beyond the hops that are stored; with its own where there is none within."""
+    found = declared_search(model)
+    if data.hops is None or "depth" not in found:
+        return found
+    span, there = found["depth"], hops.open(data.hops, check=False).depth
+    if isinstance(span, Integers) and span.low <= there:
+        found["depth"] = Integers(span.low, min(span.high, there))
+    if isinstance(span, Choice) and (within := tuple(v for v in span.values if v <= there)):
+        found["depth"] = Choice(within)
+    return found
+
+
 def take_texts(options: dict[str, Any], names: Any) -> dict[str, str]:
     """Take options out of all options; those that were not given are left out."""
     found = {name: options.pop(name) for name in names if name in options}
@@ -178,14 +193,23 @@ def check_trials(trials: Sequence[Trial], loader: TrialLoader) -> None:
     """The same for many trials, whose models are known to build: each model with each optimiser and decay once."""
     check_groups(trials)
     if isinstance(loader.data.features, StoredHops):
-        for trial in {trial.model: trial for trial in trials}.values():
-            made = trial.build(4, 2)
-            if isinstance(made, Model) and (why := propagates_first(made)) is not None:
-                raise IncompatibleError(why)
+        _check_hops(trials, loader.data.features)
     config = {trial: trial.config.to_plain() for trial in trials}
     kinds = {(t.model, config[t]["optimiser"], str(config[t]["weight_decay"])): t for t in trials}
     for trial in kinds.values():
         _check_optimiser(trial, trial.build(4, 2))
+
+
+def _check_hops(trials: Sequence[Trial], stored: StoredHops) -> None:
+    """Networks that propagate first, over hops that are there: each once of those that differ in more than fractions, which move no depth."""
+    distinct: dict[Any, Trial] = {}
+    for trial in trials:
+        words = {name: value for name, value in trial.settings.items() if not isinstance(value, float)}
+        distinct.setdefault((trial.model, str(words)), trial)
+    for trial in distinct.values():
+        made = trial.build(4, 2)
+        if isinstance(made, Model):
+            check_uses(made, stored)
 
 
 def _check_optimiser(trial: Trial, model: nn.Module) -> None:

@@ -25,7 +25,8 @@ class FairGNN(Model):
 
     Δ takes the mean of one group minus the mean of the other, so the last term is how far their mean predictions lie apart. The group of a node
     is read from one column of the features, ``group``: nodes with a positive value there against all others. Put the sensitive attribute into
-    that column; it is refused when one of the groups is empty. The encoder sees the column, too.
+    that column; it is refused when one of the groups is empty. The encoder sees the column, too. Views of an upper level
+    (:mod:`unspool.train.upper`) that lose nodes or entries of X leave it as it is, so every node stays in its group.
 
     One layer, with :math:`\gamma = 1/(1+\lambda_2)` and :math:`\beta = 1/(2\gamma)`: :math:`Y = \gamma X + (1-\gamma)AH`,
     :math:`\bar H = Y - \gamma\,\partial_H\langle u, \Delta\,\mathrm{softmax}(H)\rangle`, then u moves to :math:`u + \beta\Delta\,\mathrm{softmax}(\bar H)`,
@@ -69,6 +70,11 @@ class FairGNN(Model):
         """The smooth part, with a note on the other."""
         note = f"and {self.lambda1:g} ‖Δ softmax(H)‖₁, linearised at every step"
         return replace(Fidelity(0.5) + Smoothness(self.lambda2 / 2), note=note)
+
+    @property
+    def kept_features(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The group's."""
+        return (self.group,)
 
     def forward(self, x: Any, graph: Any = None, edge_weight: Any = None, rows: Tensor | None = None) -> Tensor:
         """Predictions for every node, or some; refused where one of the groups is empty."""

@@ -62,6 +62,8 @@ class _Parts:
     derivation: str = ""
     #: Whether the layers look at the graph's own B, and so run where BᵀB exists only, on D − A where nothing is normalised.
     keeps_laplacian: bool = False
+    #: Columns of X that say what a node is, such as its group: views of an upper level leave them as they are.
+    kept_features: tuple[int, ...] = ()
     #: Where the parts came from: the model they were taken from, ``"filter"``, or None.
     origin: Origin | str | None = None
     #: Whether :meth:`Model.solve_exactly` put the exact minimiser in the place of the K steps.
@@ -89,6 +91,7 @@ class Model(_Parts, Declared, nn.Module):
         settings: all settings with which the model can be built again.
         schema: what is declared about them.
         derivation: how the paper derives the model, and under which condition.
+        kept_features: numbers of the columns of X that views of an upper level leave as they are, as they say what a node is.
         card: what is known about a model that was loaded from a folder.
 
     Example:

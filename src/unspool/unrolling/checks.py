@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact
+from unspool.algorithm.algorithm import check_fit
 from unspool.algorithm.exact import check_minimiser
 from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph
-from unspool.objective import FeatureComputed, Leaf, Objective
+from unspool.objective import Activation, Coefficient, Computed, FeatureComputed, Leaf, Objective, Term
+from unspool.objective.ends import ends_of
 from unspool.unrolling.adjoint import Adjoint, Implicit, Stored
 
 
@@ -66,6 +68,52 @@ def checked_depth(algorithm: Algorithm, depth: Any) -> int:
     if not whole or int(depth) != depth or depth < 1:
         raise InputError("depth", depth, "a whole number of at least 1")
     return int(depth)
+
+
+def check_network(algorithm: Algorithm, objective: Objective, depth: int) -> None:
+    """Refuse an objective that an algorithm cannot minimise, now or after training has moved its coefficients."""
+    check_fit(algorithm, objective)
+    pulls = [
+        (term.formula(), weight)
+        for term in (*objective.proximable_terms, *objective.composite_terms)
+        if (weight := _weight_of(term)) is not None
+    ]
+    for formula, weight in pulls:
+        _check_sign(weight, f"the weight {weight} of {formula}", "the term has no proximal operator", depth)
+    for rule in (algorithm, getattr(algorithm, "inner", None)):
+        for name in ("step", "rho"):
+            value = getattr(rule, name, None)
+            if pulls and isinstance(value, Coefficient):
+                what, why = f"{name}={value} of {type(rule).__name__}", f"{pulls[0][0]} has no proximal step"
+                _check_sign(value, what, why, depth)
+
+
+def _weight_of(term: Term) -> Coefficient | None:
+    """The weight of a term that has a proximal operator as long as it is not negative; nothing is known of what a module will compute."""
+    weight = getattr(term, "weight", None)
+    judges_itself = type(term).is_convex not in (Term.is_convex, Activation.is_convex)
+    if (
+        judges_itself
+        or not isinstance(weight, Coefficient)
+        or any(isinstance(leaf, Computed) for leaf in weight.leaves)
+    ):
+        return None
+    return weight
+
+
+def _check_sign(value: Coefficient, what: str, why: str, depth: int) -> None:
+    """Refuse a coefficient that may fall below 0, by more than rounding."""
+    lowest = ends_of(value, depth)[0]
+    if lowest >= -1e-12:
+        return
+    learnt = [leaf for leaf in value.leaves if leaf.learnt]
+    if not learnt:
+        number = f"{lowest:.4g}".replace("-", "−", 1)
+        raise IncompatibleError(f"{what} falls to {number}, where {why}; keep it at 0 or above")
+    way = f"give {' and '.join(map(str, learnt))} a range that rules it out, by within=(low, high)"
+    if isinstance(value, Leaf):
+        way = "declare it with within=(0, None)"
+    raise IncompatibleError(f"{what} may train below 0, where {why}; {way}")
 
 
 def check_exact(algorithm: Exact, adjoint: Adjoint | None) -> None:

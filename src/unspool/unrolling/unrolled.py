@@ -10,7 +10,7 @@ import torch.utils.checkpoint
 from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, PrimalDual, Problem, ProximalGradient
-from unspool.algorithm.algorithm import check_fit, initial_state, shipped
+from unspool.algorithm.algorithm import initial_state, shipped
 from unspool.algorithm.fixed_point import fixed_point
 from unspool.algorithm.fused import fused_step
 from unspool.algorithm.solvers import Effort
@@ -43,6 +43,7 @@ from unspool.unrolling.attempt import Attempt, first_values, try_lowering
 from unspool.unrolling.checks import (
     check_exact,
     check_implicit,
+    check_network,
     check_tied,
     checked_depth,
     computed_value,
@@ -130,7 +131,7 @@ class Unrolled(nn.Module):
         super().__init__()
         self.objective, self.algorithm, self.start = objective, algorithm, start
         self.depth = checked_depth(algorithm, depth)
-        check_fit(algorithm, objective)
+        check_network(algorithm, objective, self.depth)
         for part in (*objective.terms, algorithm):
             check_owned(part.name, part)
         self._fell_back = False  # whether steps are kept although nobody asked for that

@@ -59,6 +59,7 @@ MODELS = {
     "GCNII": (us.models.GCNII, SMALL, ("convolution",)),
     "MLP": (us.models.MLP, {"hidden": 6}, ("linear",)),
     "SGC": (us.models.SGC, {"depth": 2}, ("linear",)),
+    "FairGNN": (us.models.FairGNN, SMALL, ("first",)),
     "declared": (Declared, {}, ("first", "linear")),
     "own": (Own, {}, None),
 }
@@ -151,6 +152,12 @@ class TestUpper(StackedContract):
     def trials(self):
         found = list(seven(self.name))[:4]
         return [replace(trial, config=trial.config.replace(upper=of_upper(i))) for i, trial in enumerate(found)]
+
+
+class TestGroupsUnderUpper(TestUpper):
+    """Columns that views leave as they are."""
+
+    name = "FairGNN"
 
 
 class TestRidingUpper(TestUpper):

@@ -15,7 +15,7 @@ from unspool.ops import SparseFeatures
 from unspool.ops.dropout import advance, keep_mask, key
 from unspool.train.upper import DropEdges, DropEntries, DropNodes, Seen, Upper, perturbation_key, view_key
 from unspool.train.upper.level import UpperLevel
-from unspool.train.upper.views import Views, looped_views, stacked_views
+from unspool.train.upper.views import Views, looped_views, perturbed, stacked_views
 
 NODES, FEATURES, COUNT = 12, 6, torch.tensor(4)
 MODELS: dict[str, dict[str, Any]] = {
@@ -157,6 +157,39 @@ def test_networks_that_need_the_incidence_matrix_are_told_that_edges_are_lost() 
     upper = Upper.parse("ce under drop_edges(0.5)")
     with pytest.raises(us.IncompatibleError, match="perturb with DropNodes in the place of DropEdges"):
         looped_views(built("TWIRLS"), upper, x, graph, [perturbation_key(0, 0)], COUNT, upper.numbers)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("lost", ["drop_nodes(0.6)", "drop_entries(0.6)", "drop_nodes(0.3) and drop_entries(0.3)"])
+def test_nodes_stay_in_their_group_whatever_they_lose(lost: str, sparse: bool) -> None:
+    """FairGNN reads the group from a column of X: a node that lost it would have changed sides."""
+    x, graph = data(sparse)
+    upper = Upper.parse(f"ce + consistency(views=3) under {lost}")
+    keys = [perturbation_key(3, place) for place in range(len(upper.perturbations))]
+    whole, model = data(False)[0], us.models.FairGNN(FEATURES, 3, hidden=5, depth=2, group=2).double()
+    other = Upper.parse(f"ce under {lost}")
+    seen, _ = perturbed(model, other, x, graph, keys, 0, COUNT, other.numbers)
+    plain, _ = perturbed(nn.Identity(), other, x, graph, keys, 0, COUNT, other.numbers)
+    found, bare = (one.to_dense() if sparse else one for one in (seen, plain))
+    assert torch.equal(found[:, 2], whole[:, 2])
+    assert not torch.equal(bare[:, 2] > 0, whole[:, 2] > 0)
+    rest = [0, 1, 3, 4, 5]
+    assert torch.equal(found[:, rest], bare[:, rest])
+    if sparse:
+        assert torch.equal(seen.operator.T.to_dense(), found.T)
+    stacked, looped, *_ = both(model, upper.text(), sparse)
+    for a, b in zip(stacked, looped, strict=True):
+        assert torch.allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+def test_columns_that_are_kept_must_be_there() -> None:
+    class Own(nn.Identity):
+        kept_features = (FEATURES,)
+
+    x, graph = data(False)
+    upper = Upper.parse("ce under drop_nodes(0.5)")
+    with pytest.raises(us.InputError, match=r"kept_features=\(6,\): expected numbers of features, from 0 to 5"):
+        perturbed(Own(), upper, x, graph, [perturbation_key(0, 0)], 0, COUNT, upper.numbers)
 
 
 def test_what_cannot_be_stacked_runs_in_a_loop_to_the_same_numbers() -> None:

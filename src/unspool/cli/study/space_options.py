@@ -12,7 +12,15 @@ from unspool import study
 from unspool.cli.commands.options import CONFIG, SHORT
 from unspool.cli.data_options import DataOptions
 from unspool.cli.errors import option
-from unspool.cli.train_options import model_named, preset_named, split_pair, stored_depth, take_texts, usual_model
+from unspool.cli.train_options import (
+    model_named,
+    preset_named,
+    split_pair,
+    stored_depth,
+    stored_search,
+    take_texts,
+    usual_model,
+)
 from unspool.errors import UNSHOWN, InputError
 from unspool.reproduce import paper_grid
 from unspool.settings import Setting, schema_of
@@ -66,11 +74,15 @@ class SpaceOptions:
         for kind in kinds:
             mine = {name: values for name, values in {**said, **spans}.items() if _takes(kind, name)}
             presets = [preset_named(name, kind, data) for name in self.presets or (None,)]
+            shallow = {name: [depth] for name, depth in stored_depth(kind, data).items()}
             if self.count is None:
-                shallow = {name: [depth] for name, depth in stored_depth(kind, data).items()}
                 parts.append(study.grid(kind, seed=seeds, preset=presets, **{**shallow, **mine}))
-            else:
-                parts.append(study.random(kind, count=self.count, seed=seeds, draw=self.draw, preset=presets, **mine))
+                continue
+            chosen = spans or len(presets) > 1 or any(len(values) > 1 for values in mine.values())
+            if not chosen and data.hops is not None:  # everything is drawn, and depths from those that are there
+                shallow = stored_search(kind, data)
+            words = {**shallow, **mine}
+            parts.append(study.random(kind, count=self.count, seed=seeds, draw=self.draw, preset=presets, **words))
         return _joined(parts)
 
     def _check(self, said: Mapping[str, list[Any]]) -> None:

@@ -86,7 +86,7 @@ class StackedUpper:
             if upper.views > 1:
                 outputs = stacked_views(skeleton, held, upper, x, task.graph, keys, epoch, numbers)
             else:
-                seen = perturbed(upper, x, task.graph, keys, 0, epoch, numbers)
+                seen = perturbed(skeleton, upper, x, task.graph, keys, 0, epoch, numbers)
                 outputs = one_view(skeleton, held, seen)[None]
             found = Seen(outputs, goal, train, task.graph, task.loss, epoch, weight)
             return upper.value(found, numbers).to(outputs.dtype)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from unspool.errors import IncompatibleError
+from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph, Normalisation
 from unspool.ops import Operator, SparseFeatures
 from unspool.ops.dropout import advance, drop_entries, dropout, key
@@ -64,7 +65,8 @@ class Perturbation(ABC):
 class DropNodes(Perturbation):
     """A share of the nodes lose all their features, M ⊙ X with a mask of rows; the others are scaled by 1 / (1 − rate).
 
-    The graph stays, so a node without features is told by its neighbours what it is.
+    The graph stays, so a node without features is told by its neighbours what it is. What a network names as
+    :attr:`~unspool.models.Model.kept_features`, such as FairGNN's group, stays too, here and under :class:`DropEntries`.
 
     Example:
         >>> import torch
@@ -174,6 +176,41 @@ def view_key(key: Tensor, view: int | Tensor) -> Tensor:
     if not isinstance(view, Tensor):
         return advance(key, view) if view else key
     return torch.where(view == 0, key, advance(key, view))
+
+
+def with_columns(seen: Any, x: Any, columns: Sequence[int]) -> Any:
+    """The features that a view sees, with some columns as they were.
+
+    Args:
+        seen: what is left of x.
+        x: the features.
+        columns: their numbers, from 0; a network names them by :attr:`unspool.models.Model.kept_features`.
+
+    Example:
+        >>> import torch
+        >>> with_columns(torch.zeros(2, 3), torch.ones(2, 3), (1,))
+        tensor([[0., 1., 0.],
+                [0., 1., 0.]])
+    """
+    if seen is x or len(columns) == 0:
+        return seen
+    last = x.shape[-1] - 1
+    for column in columns:
+        if not 0 <= column <= last:
+            raise InputError("kept_features", tuple(columns), f"numbers of features, from 0 to {last}")
+    if not isinstance(seen, SparseFeatures):
+        return torch.where(_among(torch.arange(last + 1, device=x.device), columns), x, seen)
+    a, b = seen.operator.forward, seen.operator.transpose
+    val = torch.where(_among(a.col, columns), x.values, a.val)
+    forward, transpose = Csr(a.crow, a.col, val, a.hubs), Csr(b.crow, b.col, val.index_select(0, seen.order), b.hubs)
+    return SparseFeatures(Operator(forward, transpose, seen.operator.shape), seen.rows, seen.order)
+
+
+def _among(numbers: Tensor, columns: Sequence[int]) -> Tensor:
+    found = numbers == columns[0]
+    for column in columns[1:]:
+        found = found | (numbers == column)
+    return found
 
 
 def _fates(graph: Graph, row: Tensor, col: Tensor, rate: Any, key: Tensor, count: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch.func import functional_call, vmap
 from unspool.graph import Graph
 from unspool.nn import Dropout
 from unspool.train.conduct import Unstackable, said_with
-from unspool.train.upper.perturbation import view_key
+from unspool.train.upper.perturbation import view_key, with_columns
 from unspool.train.upper.sum import Upper
 
 #: Modules that keep running means over passes.
@@ -20,6 +20,7 @@ _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 def perturbed(
+    model: nn.Module,
     upper: Upper,
     x: Any,
     graph: Graph,
@@ -28,9 +29,10 @@ def perturbed(
     count: Tensor,
     numbers: Mapping[str, Any],
 ) -> tuple[Any, Graph]:
-    """The data of one view.
+    """The data of one view, with the columns of X that the network needs whole (:attr:`unspool.models.Model.kept_features`).
 
     Args:
+        model: whose view it is.
         upper: what is lost.
         x, graph: the data.
         keys: one for each perturbation (:func:`~unspool.train.upper.perturbation_key`).
@@ -38,10 +40,11 @@ def perturbed(
         count: of the masks; the epoch.
         numbers: of the upper level.
     """
+    seen = x
     for place, one in enumerate(upper.perturbations):
         rate, key = numbers[f"under.{place}.rate"], view_key(keys[place], view)
-        x, graph = one.features(x, rate, key, count), one.graph(graph, rate, key, count)
-    return x, graph
+        seen, graph = one.features(seen, rate, key, count), one.graph(graph, rate, key, count)
+    return with_columns(seen, x, getattr(model, "kept_features", ())), graph
 
 
 def stacked_views(
@@ -72,7 +75,7 @@ def stacked_views(
     moving = {name: own[name].expand(upper.views, *own[name].shape).clone() for name in _running(model)}
 
     def one(state: dict[str, Tensor], number: Tensor) -> Tensor:
-        seen = perturbed(upper, x, graph, keys, number, count, numbers)
+        seen = perturbed(model, upper, x, graph, keys, number, count, numbers)
         return one_view(model, {**own, **state}, seen)
 
     outputs = vmap(one)(each | moving, view)
@@ -116,7 +119,7 @@ def looped_views(
     for number in torch.arange(upper.views, device=count.device).unbind():
         state = {name: value.clone() for name, value in own.items()}
         state |= {name: view_key(own[name], number) for name in drops}
-        seen = perturbed(upper, x, graph, keys, number, count, numbers)
+        seen = perturbed(model, upper, x, graph, keys, number, count, numbers)
         outputs.append(functional_call(model, state, seen))
         after.append(state)
     with torch.no_grad():
@@ -149,7 +152,7 @@ class Views:
         """What the network says, shape (views, nodes, outputs)."""
         how = (self.upper, self.task.x, self.task.graph, self.keys, count, self.numbers)
         if self.upper.views == 1:
-            return self.model(*perturbed(*how[:4], 0, count, self.numbers))[None]
+            return self.model(*perturbed(self.model, *how[:4], 0, count, self.numbers))[None]
         if self.stacked is False:
             return looped_views(self.model, *how)
         if self.stacked:
