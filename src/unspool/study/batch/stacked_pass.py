@@ -22,6 +22,7 @@ from unspool.ops.stacked_features import Riding, riding
 from unspool.study.batch.stacked_upper import StackedUpper
 from unspool.train import CrossEntropy, Loss, PreparedTrial, Task
 from unspool.train.conduct import Unstackable, check_said, reading, said_with
+from unspool.train.streams import stream_for
 from unspool.train.upper import Upper
 from unspool.unrolling import HopNetwork
 
@@ -62,7 +63,7 @@ class StackedPass:
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
         self._written: dict[str, int] = {}  # how often what a look reads had been written to when its passes began
-        self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        self._side = stream_for(self, self.device) if self.device.type == "cuda" else None
 
     # -- slots ---------------------------------------------------------------------------------------------------------
 
