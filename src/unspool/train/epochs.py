@@ -19,6 +19,7 @@ from unspool.train.config import Precision, Rates, TrainConfig
 from unspool.train.hyper import Hyper, HyperLevel
 from unspool.train.loss import Link, Own
 from unspool.train.spreading import SpreadTraining
+from unspool.train.streams import stream_for
 from unspool.train.task import Task
 from unspool.train.threads import threads_for
 from unspool.train.upper.level import UpperLevel
@@ -88,7 +89,8 @@ class Epochs:
                 )
         self._spread = spread
         self._willing = self._willing and spread is None  # processes speak between
-        self._stream = torch.cuda.Stream(self.device) if self._willing else None
+        self._stream = stream_for(self, self.device) if self._willing else None
+        self._willing = self._stream is not None
         self._replay: Any = None
         self._before: tuple[Conduct, tuple[int, ...]] | None = None
         self._numbers: Tensor | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -108,9 +109,34 @@ def checks(name: str, device: str, packed: bool) -> Iterator[tuple[str, float]]:
         yield f"{label} alone", float((own != masked[:, -1:]).sum() + (own_gradient != gradient[-1:]).sum())
 
 
+def ends(device: str, packed: bool) -> Iterator[tuple[str, float]]:
+    """Pieces of whole tiles that reach beyond the last row: what lies behind X in memory is no number, and nobody may look there."""
+    from unspool.ops.kernels import dense_features_cuda as dense
+
+    nodes, count, width = 512, 256, 16
+    torch.manual_seed(1)
+    x = torch.rand(nodes, count, device=device)
+    grad = torch.randn(nodes, 2, width, device=device)
+    drop = dense.Drop(*(part.to(device) for part in drop_of((0.5, 0.2), 2)))
+    kept = [dropout.keep_mask(x.shape, r, drop.key[t], drop.count[t]) for t, r in enumerate((0.5, 0.2))]
+    thinned = torch.stack(kept).double() * x.double() * drop.scale.double()[:, None, None]
+    want = thinned.mT @ grad.double().movedim(1, 0)
+    for split in (True, False):
+        prepared = dense.DenseFeatures.of(x, split)
+        room = torch.full(
+            (prepared.by_feature.numel() + 4096,), torch.nan, dtype=prepared.by_feature.dtype, device=device
+        )
+        behind = room[: prepared.by_feature.numel()].view(prepared.by_feature.shape).copy_(prepared.by_feature)
+        found = torch.full((2, count, width), torch.nan, device=device)
+        # Eight tiles of 64 nodes in three pieces of three.
+        shape: dict[str, Any] = {"ROWS": 64, "PAIRS": 32, "num_warps": 4, "packed": packed}
+        dense.backward(replace(prepared, by_feature=behind), grad, drop, found, None, True, 170, **shape)
+        yield f"ends {prepared.pieces} gradient", off(found.movedim(1, 0), want.movedim(1, 0))
+
+
 if __name__ == "__main__":
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
     torch.set_num_threads(1)
     for case in sys.argv[1:]:
-        for line in checks(case, "cpu", packed=False):
+        for line in ends("cpu", packed=False) if case == "ends" else checks(case, "cpu", packed=False):
             print(*line, flush=True)

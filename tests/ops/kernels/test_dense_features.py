@@ -41,6 +41,17 @@ def test_products_masks_and_gradients_are_those_of_double_precision(name):
         assert float(found) <= (5e-7 if label.endswith(("masked", "plain", "gradient")) else 0), label
 
 
+def test_the_last_piece_does_not_read_beyond_the_last_node():
+    ran = subprocess.run(
+        [sys.executable, HERE / "dense_interpreted.py", "ends"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(TESTS)])},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    found = [float(line.rsplit(" ", 1)[1]) for line in ran.stdout.splitlines()]
+    assert len(found) == 2
+    assert all(one <= 5e-7 for one in found), ran.stdout
+
+
 def test_pieces_add_up_to_x():
     pytest.importorskip("triton")
     from unspool.ops.kernels.dense_features_cuda import DenseFeatures

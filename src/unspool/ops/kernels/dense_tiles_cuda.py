@@ -303,7 +303,8 @@ def gradients(
     word1 = site_word(tl.load(key + t1), tl.load(count + t1))
     even0 = tl.zeros([PAIRS, TILE], dtype=tl.float32)
     odd0, even1, odd1 = even0, even0, even0
-    for block in range(piece * blocks, piece * blocks + blocks):
+    # The last piece may be shorter, and beyond the last tile of nodes there is no X to read.
+    for block in range(piece * blocks, tl.minimum(piece * blocks + blocks, tl.cdiv(nodes, ROWS))):
         node = block * ROWS + tl.arange(0, ROWS)
         even, odd = tl.load(own + node[None, :]), tl.load(own + plane + node[None, :])
         even_low, odd_low = even, odd

@@ -20,6 +20,7 @@ from unspool.study.batch.stacked_pass import StackedPass
 from unspool.train import PreparedTrial
 from unspool.train.conduct import Conduct, Unstackable
 from unspool.train.epochs import WARM_UP, own_stream
+from unspool.train.streams import stream_for
 
 #: Epochs whose numbers wait on a GPU before they are copied to the host.
 RING = 64
@@ -71,6 +72,8 @@ class StackedBatch:
                 held = learnt if name in trained else rest
                 held[name] = value.detach().new_empty(count, *value.shape).requires_grad_(name in trained)
         upper = members[0].trial.config.upper
+        self._stream = stream_for(self, self._device) if self._device.type == "cuda" else None
+        self._willing = self._stream is not None  # to be captured: what is captured needs a stream of its own
         self._conduct = Conduct(skeleton.eval())
         self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, any_awake(skeleton), upper)
         self._adam = StackedAdam(learnt)
@@ -78,8 +81,6 @@ class StackedBatch:
         self._ready = False  # whether there are gradients of a pass whose step is still to be taken
         self._grads: dict[str, Tensor] = {}
         self._calls = 0
-        self._willing = self._device.type == "cuda"
-        self._stream = torch.cuda.Stream(self._device) if self._willing else None
         self._replay: tuple[Any, Any] | None = None
         self._begun = 0
         self.load(range(count), members)
@@ -125,6 +126,9 @@ class StackedBatch:
                 self._pass.rewind()
                 self._take_pass()
                 self._ready = True
+                if self._calls == 0 and self._stream is not None:
+                    # Trap: it makes what all batches on these data share (tiles of X, matrices of the graph), and others wait for no stream of ours.
+                    self._stream.synchronize()
             self._pass.rewind()
             for _ in range(epochs):
                 self._one()

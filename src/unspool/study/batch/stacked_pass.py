@@ -22,6 +22,7 @@ from unspool.ops.stacked_features import Riding, riding
 from unspool.study.batch.stacked_upper import StackedUpper
 from unspool.train import CrossEntropy, Loss, PreparedTrial, Task
 from unspool.train.conduct import Unstackable, check_said, reading, said_with
+from unspool.train.streams import stream_for
 from unspool.train.upper import Upper
 from unspool.unrolling import HopNetwork
 
@@ -62,7 +63,7 @@ class StackedPass:
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
         self._written: dict[str, int] = {}  # how often what a look reads had been written to when its passes began
-        self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        self._side = stream_for(self, self.device) if self.device.type == "cuda" else None
 
     # -- slots ---------------------------------------------------------------------------------------------------------
 
@@ -159,10 +160,10 @@ class StackedPass:
 
     def _end(self, losses: Tensor, outputs: Tensor, ride: Riding) -> dict[str, Tensor]:
         """Gradients and the look."""
-        with self._aside(), torch.no_grad():
-            looked = self._looks(self._seen(outputs, ride))
-        grads = self._gradients(losses, torch.ones_like(losses))
-        self._join()
+        with self._joined():
+            with self._aside(), torch.no_grad():
+                looked = self._looks(self._seen(outputs, ride))
+            grads = self._gradients(losses, torch.ones_like(losses))
         with torch.no_grad():
             self._note(self.now, looked)
             self.now.copy_(losses.detach())
@@ -172,12 +173,12 @@ class StackedPass:
         """The same by kernels over all trials."""
         from unspool.ops.kernels import losses_cuda
 
-        with self._aside(), torch.no_grad():
-            seen = self._seen(outputs, ride)
-            valid, test = (losses_cuda.look(seen, self.sets[name], self.task.target) for name in ("valid", "test"))
-        found, slope = losses_cuda.learn(outputs.detach(), self.sets["train"], self.task.target)
-        grads = self._gradients(outputs, slope)
-        self._join()
+        with self._joined():
+            with self._aside(), torch.no_grad():
+                seen = self._seen(outputs, ride)
+                valid, test = (losses_cuda.look(seen, self.sets[name], self.task.target) for name in ("valid", "test"))
+            found, slope = losses_cuda.learn(outputs.detach(), self.sets["train"], self.task.target)
+            grads = self._gradients(outputs, slope)
         train_count, valid_count, test_count = (self.sets[name].shape[1] for name in ("train", "valid", "test"))
         losses_cuda.note(found, valid, test, self.now, self.ring, self.place, (train_count, valid_count, test_count))
         self.place.add_(1)
@@ -226,6 +227,18 @@ class StackedPass:
         self._side.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self._side):
             yield
+
+    @contextlib.contextmanager
+    def _joined(self) -> Generator[None]:
+        """Wait for the look, also where something is raised.
+
+        Trap: a capture whose streams have not come together again ends in an error of its own, which hides that memory was full; and without
+        one, memory would go to others that the look still reads.
+        """
+        try:
+            yield
+        finally:
+            self._join()
 
     def _join(self) -> None:
         if self._side is not None:
