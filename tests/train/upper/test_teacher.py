@@ -173,3 +173,37 @@ def test_what_cannot_be_asked_is_refused() -> None:
     data = data_of()
     with pytest.raises(IncompatibleError, match=r"the teacher Linear is not called as model\(x, graph\)"):
         Distil(torch.nn.Linear(6, 3)).prepare(Task.of(data))
+
+
+def test_a_run_does_not_go_on_with_another_teacher(tmp_path: Path) -> None:
+    data, out, snapshot = data_of(), tmp_path / "t{0}", tmp_path / "run.pt"
+    folder = trained(data, out)[0]
+
+    def run(epochs: int, teacher: Any, path: Path = snapshot) -> train.Run:
+        upper = CrossEntropy() + Distil(teacher)
+        return train.train_trial(
+            Trial(us.models.SGC, {}, TrainConfig(epochs=epochs, upper=upper)), data, snapshot=path
+        )[1]
+
+    run(2, folder)
+    assert len(run(3, folder).history) == 3
+    trained(data, out, rows=True)
+    with pytest.raises(ValueError, match=r'began with another teacher than distil\(teacher=".*seed0"\) is now'):
+        run(4, folder)
+
+    first, other = torch.full((60, 3), 0.5), torch.full((60, 3), 0.5)
+    other[7, 1] = 0.6
+    run(2, first, tmp_path / "two.pt")
+    assert len(run(3, first.clone(), tmp_path / "two.pt").history) == 3
+    with pytest.raises(ValueError, match=r"began with another teacher than distil\(teacher=tensor\) is now"):
+        run(4, other, tmp_path / "two.pt")
+
+
+def test_a_finished_run_of_another_teacher_is_told(tmp_path: Path) -> None:
+    data = data_of()
+    folder = trained(data, tmp_path / "t")[0]
+    trial = Trial(us.models.SGC, {}, TrainConfig(epochs=2, upper=CrossEntropy() + Distil(folder)))
+    RunFolder(tmp_path / "s", trial, TrialLoader(data)).train(0)
+    trained(data, tmp_path / "t", rows=True)
+    with pytest.raises(IncompatibleError, match="was trained with another teacher, or other code of the model"):
+        RunFolder(tmp_path / "s", replace(trial), TrialLoader(data)).finished(0)
