@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 import unspool as us
 from unspool import datasets, train
 from unspool.errors import IncompatibleError, InputError
+from unspool.text import split_list
 from unspool.train import CrossEntropy, TrainConfig, Trial
 from unspool.train.upper import Consistency, Distil, DropEdges, DropNodes, Entropy, OwnTerm, Upper, WarmUp
 
@@ -29,6 +31,40 @@ def test_text_makes_a_round_trip(text: str) -> None:
     assert Upper.parse(upper.text()).numbers == upper.numbers
     assert "," not in TrainConfig.schema["upper"].shown(upper)  # which separates the values of a study
     assert Upper.parse(TrainConfig.schema["upper"].shown(upper)).text() == text
+
+
+def test_names_of_folders_make_a_round_trip() -> None:
+    """Whatever a name is made of: separators, words of the language, escapes, brackets, quotes of one kind, letters of any script."""
+    draw, kind = random.Random(0), TrainConfig.schema["upper"]
+    parts = [
+        *",;\\/ '\"=+*()#",
+        " under ",
+        " and ",
+        "\\n",
+        "\\x41",
+        "\n",
+        ".toml",
+        "{0}",
+        "ce",
+        "ü",
+        "𝒳",
+        "\udc80",
+        "a",
+    ]
+    for _ in range(500):
+        name = "".join(draw.choices(parts, k=draw.randrange(1, 8)))
+        if {"'", '"'} <= set(name):
+            with pytest.raises(InputError, match="both kinds of quotes"):
+                Distil(name)
+            continue
+        upper = (CrossEntropy() + 2 * Distil(name, 0.5)).under(DropNodes(0.3), DropEdges())
+        for text in (upper.text(), kind.shown(upper)):
+            again = Upper.parse(text)
+            assert again.text() == upper.text()
+            assert isinstance(term := again.parts[1].term, Distil)
+            assert (term.teacher, term.temperature) == (name, 0.5)
+        one, other = split_list(f"{kind.shown(upper)}, ce")
+        assert (Upper.parse(one).text(), other) == (upper.text(), "ce")
 
 
 def test_text_and_objects_are_the_same() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -12,6 +13,7 @@ from typing import Any
 
 from unspool.errors import InputError
 from unspool.settings.kinds import Kind, Mismatch
+from unspool.text import QUOTED
 from unspool.train.loss import CrossEntropy, Loss
 from unspool.train.summand import Summand
 from unspool.train.upper.agreement import Consistency, Neighbours
@@ -59,7 +61,9 @@ def read(text: str) -> Upper:
 def _read(text: str) -> Upper:
     if _is_file(text):
         return _read_file(Path(text.strip()))
-    total, word, lost = text.partition(" under ")
+    # Names of folders may hold anything that means something outside of quotes, so they are spelt in digits meanwhile.
+    spelt = QUOTED.sub(lambda found: f'"{found[0][1:-1].encode("utf-8", "surrogatepass").hex()}"', text)
+    total, word, lost = spelt.partition(" under ")
     found = _evaluated(total, TERMS | {"warm_up": WarmUp})
     if not isinstance(found, Summand):
         raise Unread(None)
@@ -140,9 +144,18 @@ def _value(node: ast.AST, known: Mapping[str, Callable[..., Any]]) -> Any:
 def _argument(node: ast.AST) -> Any:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return -_argument(node.operand)
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float, str):
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return node.value
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _name(node.value)
     raise Unread(None)
+
+
+def _name(spelt: str) -> str:
+    try:
+        return bytes.fromhex(spelt).decode("utf-8", "surrogatepass")
+    except ValueError:
+        raise Unread(None) from None
 
 
 def _called(known: Mapping[str, Callable[..., Any]], name: str, given: list[Any], named: dict[str, Any]) -> Any:
@@ -201,4 +214,4 @@ class UpperKind(Kind):
 
     def shown(self, value: Any) -> str:
         """As it would be typed in a list of several, where commas lie between them."""
-        return value.text().replace(",", ";")
+        return re.sub(f"{QUOTED.pattern}|,", lambda found: ";" if found[0] == "," else found[0], value.text())

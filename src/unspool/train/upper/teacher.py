@@ -53,6 +53,13 @@ class Distil(Term):
                 "the folder of a trained model, a model, or probabilities of shape (nodes, classes)",
             )
 
+        if isinstance(self.teacher, str | Path) and {"'", '"'} <= set(str(self.teacher)):
+            raise InputError(
+                "teacher",
+                str(self.teacher),
+                "a folder whose name does not have both kinds of quotes, as one of them stands around it where it is typed",
+            )
+
     def value(self, seen: Seen, at: At) -> Tensor:
         """The mean cross-entropy against the teacher."""
         if self.teacher.shape != seen.log_p.shape[1:]:
@@ -100,7 +107,9 @@ class Distil(Term):
 
     def text(self) -> str:
         """As it would be typed; a teacher in memory has no name."""
-        named = f'"{self.teacher}"' if isinstance(self.teacher, str | Path) else type(self.teacher).__name__.lower()
+        named = (
+            shown(str(self.teacher)) if isinstance(self.teacher, str | Path) else type(self.teacher).__name__.lower()
+        )
         more = "" if self.temperature == 1 else f", temperature={shown(self.temperature)}"
         return f"distil(teacher={named}{more})"
 

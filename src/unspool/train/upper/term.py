@@ -178,4 +178,6 @@ def shown(value: Any) -> str:
     """A number or a word as it would be typed."""
     if isinstance(value, float):
         return Real().shown(value)
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return f"'{value}'" if '"' in value else f'"{value}"'
+    return str(value)
