@@ -244,6 +244,11 @@ def _advance(epochs: Epochs, state: Snapshot) -> Epoch:
         # What is wrong inside the model now was right before a step was taken.
         raise _diverged("signals inside the model are not finite", number, epochs.config) from problem
     if not math.isfinite(now.train_loss):
+        if (term := epochs.culprit()) is not None:
+            raise Diverged(
+                f"the term {term} is not finite in epoch {number}, and what the network says is; look for a division by 0, or a "
+                "logarithm or a root of 0, in it"
+            )
         raise _diverged("the training loss is not finite", number, epochs.config)
     if not math.isfinite(now.valid_loss):
         raise _diverged("the validation loss is not finite", number, epochs.config)
