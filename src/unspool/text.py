@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 #: Characters that change the order in which a terminal shows text, so that a name can pretend to be another.
@@ -42,3 +43,19 @@ def plain_number(text: str) -> str:
     if "_" in text or not text.isascii():
         raise ValueError(f"{text} is not a plain number")
     return text
+
+
+#: What stands in quotes of either kind, as it is: nothing is escaped.
+QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
+def split_list(text: str) -> list[str]:
+    """What stands between commas, those in quotes aside.
+
+    Example:
+        >>> split_list('0.1, "a,b"')
+        ['0.1', '"a,b"']
+    """
+    hidden = QUOTED.sub(lambda found: "_" * len(found[0]), text)
+    ends = [place for place, letter in enumerate(hidden) if letter == ","]
+    return [text[start:end].strip() for start, end in zip([0, *(e + 1 for e in ends)], [*ends, len(text)], strict=True)]

@@ -11,14 +11,12 @@ from unspool import datasets
 from unspool.cli.card import check_card
 from unspool.cli.data_options import DataOptions
 from unspool.datasets import Dataset
+from unspool.datasets.as_trained import normalisation_of, transforms_of
 from unspool.datasets.one_hot import columns_of
 from unspool.datasets.registry import is_registered
 from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Normalisation
 from unspool.ops.stored_hops import StoredHops
-
-#: What may have been done to the data before training, by the names that cards use.
-TRANSFORMS = ("row_normalised", "largest_component")
 
 
 def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path) -> tuple[Dataset, list[str]]:
@@ -35,7 +33,7 @@ def training_data(card: Mapping[str, Any], source: DataOptions, checkpoint: Path
 
 
 def _found(facts: Mapping[str, Any], source: DataOptions, checkpoint: Path) -> tuple[Dataset, list[str]]:
-    steps = _transforms(facts)
+    steps = transforms_of(facts)
     source.check()
     if source.hops is not None:
         return _transformed(source.load(split_or_none=True), steps), _files_note(steps)
@@ -63,10 +61,12 @@ def _found(facts: Mapping[str, Any], source: DataOptions, checkpoint: Path) -> t
 
 def _check_normalisation(facts: Mapping[str, Any], found: Dataset, checkpoint: Path) -> None:
     """Refuse another A than that of the training: graphs of data sets are normalised symmetrically, and hops as somebody chose."""
-    usual, trained, source = Normalisation.SYMMETRIC.value, facts.get("normalisation"), facts.get("source")
-    if trained is None and source and "hops" not in source:  # cards of before do not say it of hops
-        trained = usual
-    here = found.features.graph["normalisation"] if isinstance(found.features, StoredHops) else usual
+    here = (
+        found.features.graph["normalisation"]
+        if isinstance(found.features, StoredHops)
+        else Normalisation.SYMMETRIC.value
+    )
+    trained = normalisation_of(facts)
     if trained not in (None, here):
         raise IncompatibleError(
             f"{checkpoint} was trained with A normalised as {trained}, and here it is {here}; give hops that were "
@@ -149,17 +149,6 @@ def _in_order(given: tuple[str, ...], trained: tuple[str, ...]) -> tuple[str, ..
             "feature_columns", moved, "the columns in the order of the training", f"it was {', '.join(trained)}"
         )
     return given
-
-
-def _transforms(facts: Mapping[str, Any]) -> tuple[str, ...]:
-    named = facts.get("transforms") or []
-    for step in named:
-        if step not in TRANSFORMS:
-            raise IncompatibleError(
-                f"the model was trained on data after {step!r}, which this version does not know; update unspool, or apply it "
-                "yourself and give --edges and --features"
-            )
-    return tuple(named)
 
 
 def _transformed(held: Dataset, steps: Sequence[str]) -> Dataset:

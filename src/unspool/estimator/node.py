@@ -13,11 +13,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from unspool.datasets.as_trained import Named
 from unspool.datasets.features import Features, row_normalise, row_normalise_like
 from unspool.datasets.sample_weight import read_sample_weight
 from unspool.deploy import predict_new_nodes
 from unspool.device import check_device, device_for
-from unspool.estimator.feature_names import compare_names, remember_names
+from unspool.estimator.feature_names import compare_names, names_of, remember_names
 from unspool.estimator.holdout import given_out, hold_out
 from unspool.estimator.inputs import read_graph, read_ids, read_x
 from unspool.estimator.monitor import NumbersSoFar, Scored, scorer_of
@@ -165,11 +166,18 @@ class NodeEstimator(OpenSettings, ABC):
             loss = Scored(loss, scorer_of(self.monitor), self._stand_in())
         chooser = held if held.size else train
         parts = [torch.as_tensor(part) for part in (train, chooser, ids[:0])]
-        task = Task(every, place, target, parts[0], parts[1], parts[2], loss, weight=weight)
+        task = Task(every, place, target, parts[0], parts[1], parts[2], loss, weight=weight, named=self._named(x))
         task = task.with_class_weight(self._class_weight())
         self._train(task, outputs, chosen=held.size > 0, before=before)
         remember_names(self, self.features if self.features is not None else x)
         return self
+
+    def _named(self, x: Any) -> Named | None:
+        """What a teacher in the upper level finds columns and classes by."""
+        if self.upper is None:
+            return None
+        given = x if self.features is None else self.features
+        return Named(read_x(given), names_of(given), [str(name) for name in getattr(self, "classes_", ())])
 
     def _config(self, chosen: bool) -> TrainConfig:
         monitor = self.monitor if isinstance(self.monitor, Monitor) else Monitor.VALID_SCORE

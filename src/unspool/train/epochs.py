@@ -113,6 +113,13 @@ class Epochs:
             assert self._numbers is not None
             return self._numbers.tolist()
 
+    def culprit(self) -> str | None:
+        """The term of the upper level that is not finite although the network is, after an epoch that gave no numbers."""
+        try:
+            return None if self._upper is None else self._upper.culprit()
+        except ValueError:  # on a GPU the step has spread it, and the network itself refuses what it sees
+            return None
+
     def _epoch(self) -> Tensor:
         """Four numbers on the device of the task."""
         self.model.train()

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unspool import identity
 from unspool.errors import IncompatibleError, InputError, mention
 from unspool.graph.spreading import Layout
 from unspool.interrupt import deferred_interrupt
@@ -29,6 +30,8 @@ from unspool.train.snapshot import Snapshot, read_snapshot, write_snapshot
 from unspool.train.spreading import SpreadTraining
 from unspool.train.task import Task
 from unspool.train.trial import Trial, looks
+from unspool.train.upper.sum import Upper
+from unspool.train.upper.teacher import Distil
 
 
 class Diverged(IncompatibleError):
@@ -212,7 +215,17 @@ def _about(
         "settings": {name: _shown(schema, name, value) for name, value in held},
         "task": {"task": task.digest},
         "code": {} if trial is None else {"code": trial.code},
+        "teacher": {} if config.upper is None else _teachers(config.upper),
     }
+
+
+def _teachers(upper: Upper) -> dict[str, str]:
+    """Contents of the teachers by their texts, which name a folder or say nothing of what is in memory."""
+    held: dict[str, list[Any]] = {}
+    for part in upper.parts:
+        if isinstance(part.term, Distil):
+            held.setdefault(part.term.text(), []).extend(part.term.objects)
+    return {text: identity.digest(tuple(objects), text) for text, objects in held.items()}
 
 
 def _shown(schema: Any, name: str, value: Any) -> str:
@@ -231,6 +244,11 @@ def _advance(epochs: Epochs, state: Snapshot) -> Epoch:
         # What is wrong inside the model now was right before a step was taken.
         raise _diverged("signals inside the model are not finite", number, epochs.config) from problem
     if not math.isfinite(now.train_loss):
+        if (term := epochs.culprit()) is not None:
+            raise Diverged(
+                f"the term {term} is not finite in epoch {number}, and what the network says is; look for a division by 0, or a "
+                "logarithm or a root of 0, in it"
+            )
         raise _diverged("the training loss is not finite", number, epochs.config)
     if not math.isfinite(now.valid_loss):
         raise _diverged("the validation loss is not finite", number, epochs.config)

@@ -190,7 +190,9 @@ class TrialLoader:
     def _nodes(self, split: Split, rows: bool) -> Task:
         base = self._features(rows)
         train, valid, test = (part.to(self.device) for part in (split.train, split.valid, split.test))
-        made = Task(base.x, base.graph, base.target, train, valid, test, base.loss, weight=base.weight)
+        made = Task(
+            base.x, base.graph, base.target, train, valid, test, base.loss, weight=base.weight, named=base.named
+        )
         return made.scaled().with_class_weight(self.class_weight)
 
     def _features(self, rows: bool) -> Task:

@@ -228,7 +228,8 @@ def _difference(card: Mapping[str, Any], trial: Trial, loader: TrialLoader) -> s
         return "other rows of features (scaled or not)"
     if (card.get("data") or {}).get("fingerprint") != loader.fingerprint:
         return _data_difference(card.get("data") or {}, card.get("task") or {}, trial, loader)
-    return "other code of the model"
+    taught = trial.config.upper is not None and trial.config.upper.objects
+    return "another teacher, or other code of the model" if taught else "other code of the model"
 
 
 def _data_difference(data: Mapping[str, Any], task: Mapping[str, Any], trial: Trial, loader: TrialLoader) -> str:

@@ -14,10 +14,14 @@ from unspool.files import Unsound, read_sealed, write_sealed
 from unspool.train.record import Epoch
 
 FORMAT = 6
-#: What a run belongs to: its model and seed, its configuration, the settings of its model, its task, its code.
+#: What a run belongs to: its model and seed, its configuration, the settings of its model, its task, its code, its teachers.
 About = Mapping[str, Mapping[str, Any]]
 #: What is said where these parts differ, whose values say nothing to people.
-_OTHER = {"task": "on other data", "code": "with other code of the model"}
+_OTHER = {
+    "task": "on other data",
+    "code": "with other code of the model",
+    "teacher": "with another teacher than {name} is now",
+}
 
 
 @dataclass(eq=False)
@@ -101,7 +105,8 @@ def read_snapshot(path: Path, model: nn.Module, optimiser: Any, about: About, se
         for name, value in names.items():
             there = began.get(part, {}).get(name)
             if there != value:
-                what = _OTHER.get(part, f"with {name} {there}, not {value}")
+                other = f"with {name} {there}, not {value}"
+                what = _OTHER[part].format(name=name) if part in _OTHER else other
                 raise ValueError(f"{path} began {what}; continue it as it began, or remove it to start again")
     try:
         model.load_state_dict(content["model"])

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unspool.datasets.as_trained import Named
 from unspool.errors import DataError, IncompatibleError, mention
 from unspool.ops import SparseFeatures, features_of
 from unspool.ops.stored_hops import StoredHops
@@ -33,6 +34,7 @@ class Task:
         scaling: how the targets were brought to size one, where :meth:`scaled` did so.
         weight: how much items count in the training and validation losses, one number each (of several labels, perhaps one per
             entry); None where all count the same. Scores never have weights.
+        named: the features as they came, with names of columns and classes, for networks that were trained on others (teachers).
 
     Example:
         >>> from unspool import datasets
@@ -50,6 +52,7 @@ class Task:
     loss: Any = field(default_factory=CrossEntropy)
     scaling: Scaling | None = None
     weight: Tensor | None = None
+    named: Named | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", as_loss(self.loss))
@@ -142,7 +145,7 @@ class Task:
         weight = getattr(data, "sample_weight", None)
         parts = (split.train, split.valid, split.test)
         graph = None if isinstance(data.features, StoredHops) else data.graph
-        return Task(data.features, graph, target, *parts, loss, weight=weight).scaled()
+        return Task(data.features, graph, target, *parts, loss, weight=weight, named=_named(data)).scaled()
 
     def scaled(self) -> Task:
         """The same task with numbers at mean 0 and size 1, by its training nodes alone, where the loss is squared error; counts at mean 1.
@@ -214,4 +217,9 @@ class Task:
         ids = (self.train.to(device), self.valid.to(device), self.test.to(device))
         graph = None if self.graph is None else self.graph.to(device)
         parts = (self.x.to(device), graph, self.target.to(device), *ids, self.loss.to(device))
-        return Task(*parts, scaling=self.scaling, weight=None if self.weight is None else self.weight.to(device))
+        weight = None if self.weight is None else self.weight.to(device)
+        return Task(*parts, scaling=self.scaling, weight=weight, named=self.named)
+
+
+def _named(data: Any) -> Named:
+    return Named(data.features, getattr(data, "feature_names", None), getattr(data, "classes", ()))

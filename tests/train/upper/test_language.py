@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ import torch
 import unspool as us
 from unspool import datasets, train
 from unspool.errors import IncompatibleError, InputError
+from unspool.text import split_list
 from unspool.train import CrossEntropy, TrainConfig, Trial
 from unspool.train.upper import Consistency, Distil, DropEdges, DropNodes, Entropy, OwnTerm, Upper, WarmUp
 
@@ -31,6 +34,40 @@ def test_text_makes_a_round_trip(text: str) -> None:
     assert Upper.parse(TrainConfig.schema["upper"].shown(upper)).text() == text
 
 
+def test_names_of_folders_make_a_round_trip() -> None:
+    """Whatever a name is made of: separators, words of the language, escapes, brackets, quotes of one kind, letters of any script."""
+    draw, kind = random.Random(0), TrainConfig.schema["upper"]
+    parts = [
+        *",;\\/ '\"=+*()#",
+        " under ",
+        " and ",
+        "\\n",
+        "\\x41",
+        "\n",
+        ".toml",
+        "{0}",
+        "ce",
+        "ü",
+        "𝒳",
+        "\udc80",
+        "a",
+    ]
+    for _ in range(500):
+        name = "".join(draw.choices(parts, k=draw.randrange(1, 8)))
+        if {"'", '"'} <= set(name):
+            with pytest.raises(InputError, match="both kinds of quotes"):
+                Distil(name)
+            continue
+        upper = (CrossEntropy() + 2 * Distil(name, 0.5)).under(DropNodes(0.3), DropEdges())
+        for text in (upper.text(), kind.shown(upper)):
+            again = Upper.parse(text)
+            assert again.text() == upper.text()
+            assert isinstance(term := again.parts[1].term, Distil)
+            assert (term.teacher, term.temperature) == (name, 0.5)
+        one, other = split_list(f"{kind.shown(upper)}, ce")
+        assert (Upper.parse(one).text(), other) == (upper.text(), "ce")
+
+
 def test_text_and_objects_are_the_same() -> None:
     made = (CrossEntropy() + 2 * WarmUp(50) * Consistency(views=4, temperature=0.5) + Entropy() * 0.1).under(
         DropNodes(0.5), DropEdges()
@@ -45,7 +82,20 @@ def test_text_and_objects_are_the_same() -> None:
     ("text", "words"),
     [
         ("ce +", "expected a sum such as"),
-        ("ce - entropy", "expected a sum such as"),
+        ("ce - entropy", r"terms are added with \+ and weighed with \*"),
+        ("ce/2", r"write 0\.5\*ce for ce/2"),
+        (
+            "ce + consistency(temperature=None)",
+            "None stands in brackets, where numbers stand, .*; leave out what is not set",
+        ),
+        ("ce + own(calm)", "own is not one of ce, loss"),
+        (
+            "warm_up(100)*(ce + warm_up(10)*consistency)",
+            r"warm_up\(100\) stands before warm_up\(10\), and a weight grows once",
+        ),
+        ("warm_up(100)*warm_up(3)*entropy", "and a weight grows once"),
+        ("ce + consistency(views=2, views=3)", "consistency is given views twice"),
+        ("ce + consistency(4, views=3)", "consistency is given views twice"),
         ("__import__('os')", "__import__ is not one of ce, loss"),
         ("ce + open('x').read()", "expected a sum such as"),
         ("ce + [1]", "expected a sum such as"),
@@ -85,6 +135,8 @@ def test_a_toml_file_says_the_same(tmp_path: Path) -> None:
         ("x = ", "is not a TOML file"),
         ("views = 3", "views is not known in upper.toml"),
         ("", r"has no \[\[term\]\]"),
+        ("[[term]]\nweight = 2", r'a table has no name; write name = "\.\.\." in it, one of ce, loss'),
+        ('[[term]]\nname = "ce"\n[[under]]\nrate = 0.5', "a table has no name; .*, one of drop_nodes, drop_entries"),
     ):
         file.write_text(text)
         with pytest.raises(InputError, match=words):
@@ -175,3 +227,39 @@ def test_a_sum_that_weighs_nothing_is_refused() -> None:
     data = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
     with pytest.raises(IncompatibleError, match="every term of 0\\*ce has the weight 0"):
         train.train_trial(Trial(us.models.SGC, {}, TrainConfig(epochs=1, upper="0*ce")), data)
+
+
+def test_a_weight_grows_once() -> None:
+    with pytest.raises(IncompatibleError, match=r"warm_up\(7\) stands before warm_up\(5\)"):
+        Consistency() * WarmUp(5) * WarmUp(7)  # pyright: ignore[reportUnusedExpression]
+    with pytest.raises(IncompatibleError, match="a weight grows once"):
+        WarmUp(5) * WarmUp(7)  # pyright: ignore[reportUnusedExpression]
+    assert (WarmUp(0) * (WarmUp(5) * Entropy())).text() == "warm_up(5)*entropy"
+
+
+@pytest.mark.parametrize("views", [2.5, 0, -1, True, 300, "2", None])
+def test_views_are_whole_numbers(views: Any) -> None:
+    for make in (lambda: OwnTerm(len, views=views), lambda: Consistency(views)):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="expected a whole number from 1 to 100"):
+            make()
+
+
+def test_a_term_of_ones_own_that_cannot_be_learnt_from_is_named() -> None:
+    data = datasets.contextual_sbm(nodes=60, classes=3, seed=0)
+
+    def flat(outputs: torch.Tensor, labels: torch.Tensor, graph: us.Graph) -> torch.Tensor:
+        return torch.tensor(1.0)
+
+    def torn(outputs: torch.Tensor, labels: torch.Tensor, graph: us.Graph) -> torch.Tensor:
+        return outputs.mean() * torch.nan
+
+    def fit(upper: Any) -> None:
+        train.train_trial(Trial(us.models.SGC, {}, TrainConfig(epochs=2, upper=upper)), data)
+
+    with pytest.raises(IncompatibleError, match=r"nothing in own\(flat\) depends on what the network says"):
+        fit(OwnTerm(flat))
+    fit(CrossEntropy() + OwnTerm(flat))
+    with pytest.raises(
+        train.Diverged, match=r"the term own\(torn\) is not finite in epoch 1, and what the network says is"
+    ):
+        fit(CrossEntropy() + OwnTerm(torn))

@@ -25,7 +25,7 @@ from unspool.errors import UNSHOWN, InputError
 from unspool.reproduce import paper_grid
 from unspool.settings import Setting, schema_of
 from unspool.settings.kinds import Nullable, Real, Whole
-from unspool.text import plain_number
+from unspool.text import plain_number, split_list
 from unspool.train import TrainConfig
 
 _ELSEWHERE = {"seed": "--seeds and --first-seed", "seeds": "--seeds", "preset": "--preset", "model": "MODELS"}
@@ -103,7 +103,7 @@ class SpaceOptions:
                 )
             one = _setting(name, kinds)
             try:
-                found[name] = [one.parse(part.strip()) for part in text.split(",")]
+                found[name] = [one.parse(part) for part in split_list(text)]
             except InputError as problem:
                 kind = one.kind.inner if isinstance(one.kind, Nullable) else one.kind
                 if problem.hint is None and isinstance(kind, Real | Whole) and (":" in text or ".." in text):

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.ops.spmm import spmm
-from unspool.settings.kinds import Kind, Nullable, Real, Whole
+from unspool.settings.kinds import Kind, Nullable, Real
 from unspool.train.upper.seen import At, Seen, has_classes, plain_loss, sharpen
-from unspool.train.upper.term import Term, accepted, shown
+from unspool.train.upper.term import VIEWS, Term, accepted, shown
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Consistency(Term):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "views", accepted(self, "views", Whole(1, 100)))
+        object.__setattr__(self, "views", accepted(self, "views", VIEWS))
 
     @property
     def least_views(self) -> int:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from unspool.errors import InputError
+from unspool.errors import IncompatibleError, InputError
 from unspool.settings.kinds import Kind, Mismatch
+from unspool.text import QUOTED
 from unspool.train.loss import CrossEntropy, Loss
 from unspool.train.summand import Summand
 from unspool.train.upper.agreement import Consistency, Neighbours
@@ -59,7 +62,9 @@ def read(text: str) -> Upper:
 def _read(text: str) -> Upper:
     if _is_file(text):
         return _read_file(Path(text.strip()))
-    total, word, lost = text.partition(" under ")
+    # Names of folders may hold anything that means something outside of quotes, so they are spelt in digits meanwhile.
+    spelt = QUOTED.sub(lambda found: f'"{found[0][1:-1].encode("utf-8", "surrogatepass").hex()}"', text)
+    total, word, lost = spelt.partition(" under ")
     found = _evaluated(total, TERMS | {"warm_up": WarmUp})
     if not isinstance(found, Summand):
         raise Unread(None)
@@ -104,6 +109,8 @@ def _part(table: Mapping[str, Any]) -> Upper:
 
 def _made(known: Mapping[str, Callable[..., Any]], held: dict[str, Any]) -> Any:
     name = held.pop("name", None)
+    if name is None:
+        raise Unread(f'a table has no name; write name = "..." in it, one of {", ".join(known)}')
     return _called(known, str(name), [], held)
 
 
@@ -121,10 +128,12 @@ def _value(node: ast.AST, known: Mapping[str, Callable[..., Any]]) -> Any:
         left, right = _value(node.left, known), _value(node.right, known)
         try:
             return left + right if isinstance(node.op, ast.Add) else left * right
-        except InputError as problem:
+        except (InputError, IncompatibleError) as problem:
             raise Unread(str(problem)) from None
         except TypeError:
             raise Unread(None) from None
+    if isinstance(node, ast.BinOp):
+        raise Unread("terms are added with + and weighed with *, as all are made small together; write 0.5*ce for ce/2")
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
@@ -132,24 +141,45 @@ def _value(node: ast.AST, known: Mapping[str, Callable[..., Any]]) -> Any:
     if isinstance(node, ast.Name):
         return _called(known, node.id, [], {})
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and all(k.arg for k in node.keywords):
+        _check_known(known, node.func.id)
+        named = {str(k.arg): k.value for k in node.keywords}
+        if len(named) < len(node.keywords):
+            twice = next(name for name, count in Counter(k.arg for k in node.keywords).items() if count > 1)
+            raise Unread(f"{node.func.id} is given {twice} twice; keep one of them")
         given = [_argument(one) for one in node.args]
-        return _called(known, node.func.id, given, {str(k.arg): _argument(k.value) for k in node.keywords})
+        return _called(known, node.func.id, given, {name: _argument(one) for name, one in named.items()})
     raise Unread(None)
 
 
 def _argument(node: ast.AST) -> Any:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return -_argument(node.operand)
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float, str):
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return node.value
-    raise Unread(None)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _name(node.value)
+    what = node.id if isinstance(node, ast.Name) else str(node.value) if isinstance(node, ast.Constant) else None
+    if what is None:
+        raise Unread(None)
+    raise Unread(f"{what} stands in brackets, where numbers stand, and names in quotes; leave out what is not set")
 
 
-def _called(known: Mapping[str, Callable[..., Any]], name: str, given: list[Any], named: dict[str, Any]) -> Any:
+def _name(spelt: str) -> str:
+    try:
+        return bytes.fromhex(spelt).decode("utf-8", "surrogatepass")
+    except ValueError:
+        raise Unread(None) from None
+
+
+def _check_known(known: Mapping[str, Any], name: str) -> None:
     near = difflib.get_close_matches(name.lower(), known, n=1)
     if name.lower() not in known:
         meant = f": did you mean {near[0]}?" if near else ""
         raise Unread(f"{name} is not one of {', '.join(known)}{meant}")
+
+
+def _called(known: Mapping[str, Callable[..., Any]], name: str, given: list[Any], named: dict[str, Any]) -> Any:
+    _check_known(known, name)
     make = known[name.lower()]
     takes = [f.name for f in fields(make)] if isinstance(make, type) else []  # type: ignore[arg-type]
     takes = [one for one in takes if one != "factor"]
@@ -157,6 +187,9 @@ def _called(known: Mapping[str, Callable[..., Any]], name: str, given: list[Any]
     if wrong is not None or len(given) > len(takes):
         what = wrong if wrong is not None else str(given[-1])
         raise Unread(f"{name}({what}): {name} takes {', '.join(takes) or 'nothing in brackets'}")
+    twice = next((one for one in takes[: len(given)] if one in named), None)
+    if twice is not None:
+        raise Unread(f"{name} is given {twice} twice; keep one of them")
     try:
         return make(*given, **named)
     except InputError as problem:
@@ -201,4 +234,4 @@ class UpperKind(Kind):
 
     def shown(self, value: Any) -> str:
         """As it would be typed in a list of several, where commas lie between them."""
-        return value.text().replace(",", ";")
+        return re.sub(f"{QUOTED.pattern}|,", lambda found: ";" if found[0] == "," else found[0], value.text())

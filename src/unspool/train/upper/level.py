@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unspool.errors import IncompatibleError
 from unspool.train.upper.perturbation import perturbation_key
 from unspool.train.upper.seen import Seen
 from unspool.train.upper.sum import Upper
@@ -51,6 +52,28 @@ class UpperLevel:
 
     def loss(self) -> Tensor:
         """U in this epoch."""
+        seen = self._seen()
+        found = self.upper.value(seen, self.numbers)
+        if seen.outputs.requires_grad and not found.requires_grad:
+            raise IncompatibleError(
+                f"nothing in {self.upper.text()} depends on what the network says, so there is nothing to learn; compute it from the "
+                "outputs without detach() or item(), or add ce"
+            )
+        return found.to(seen.outputs.dtype)
+
+    @torch.no_grad()
+    def culprit(self) -> str | None:
+        """The term whose value is not finite although what the network says is, where there is one."""
+        seen = self._seen()
+        if not bool(torch.isfinite(seen.outputs).all()):
+            return None
+        values = self.upper.values(seen, self.numbers)
+        wrong = [
+            part.term for part, each in zip(self.upper.parts, values, strict=True) if not bool(torch.isfinite(each))
+        ]
+        return wrong[0].text() if wrong else None
+
+    def _seen(self) -> Seen:
         task = self.task
         how = (
             torch.autocast(task.target.device.type, dtype=torch.bfloat16) if self.autocast else contextlib.nullcontext()
@@ -58,8 +81,7 @@ class UpperLevel:
         with how:
             outputs = self.views(self.epoch)
         outputs = outputs.float() if self.autocast else outputs
-        seen = Seen(outputs, task.target, task.train, task.graph, task.loss, self.epoch, task.weight)
-        return self.upper.value(seen, self.numbers).to(outputs.dtype)
+        return Seen(outputs, task.target, task.train, task.graph, task.loss, self.epoch, task.weight)
 
     def advance(self) -> None:
         """The next epoch begins; in a captured one, too."""

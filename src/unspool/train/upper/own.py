@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unspool.errors import InputError
 from unspool.train.upper.seen import At, Seen
-from unspool.train.upper.term import Term
+from unspool.train.upper.term import VIEWS, Term, accepted
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class OwnTerm(Term):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InputError("function", self.function, "a function of outputs, labels and graph")
+        object.__setattr__(self, "views", accepted(self, "views", VIEWS))
 
     @property
     def least_views(self) -> int:

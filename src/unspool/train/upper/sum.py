@@ -164,12 +164,19 @@ class Upper(Summand):
             seen: views of a network.
             numbers: by name as :attr:`numbers` has them; its own when omitted.
         """
-        held = self.numbers if numbers is None else numbers
         total: Any = 0.0
+        for each in self.values(seen, numbers):
+            total = total + each
+        return total
+
+    def values(self, seen: Seen, numbers: Mapping[str, Any] | None = None) -> list[Tensor]:
+        """The summands of U, with their weights, in the order of the parts."""
+        held = self.numbers if numbers is None else numbers
+        found: list[Tensor] = []
         for place, part in enumerate(self.parts):
             at = {name: held[f"{place}.{name}"] for name in ("weight", "warm_up", *part.term.numbers)}
-            total = total + Weight.at(seen.epoch, at) * part.term.value(seen, at)
-        return total
+            found.append(Weight.at(seen.epoch, at) * part.term.value(seen, at))
+        return found
 
     # -- printing --------------------------------------------------------------------------------------------------
 

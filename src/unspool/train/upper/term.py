@@ -10,9 +10,12 @@ import torch
 from torch import Tensor
 
 from unspool.errors import IncompatibleError, InputError
-from unspool.settings.kinds import Kind, Mismatch, Real
+from unspool.settings.kinds import Kind, Mismatch, Real, Whole
 from unspool.train.summand import Summand
 from unspool.train.upper.seen import At, Seen, has_classes, plain_loss
+
+#: How many views a term may ask for.
+VIEWS = Whole(1, 100)
 
 
 class Term(Summand, ABC):
@@ -143,13 +146,23 @@ class WarmUp:
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Summand):
             return other * self
+        if isinstance(other, WarmUp):
+            raise _grows_twice(self.epochs, other.epochs)
         return type(self)(self.epochs, self.factor * _number("weight", other))
 
     __rmul__ = __mul__
 
     def of(self, weight: Weight) -> Weight:
-        """A weight that grows so."""
-        return Weight(weight.value * self.factor, self.epochs)
+        """A weight that grows so; one that grows already is refused."""
+        if self.epochs > 0 and weight.warm_up > 0:
+            raise _grows_twice(self.epochs, weight.warm_up)
+        return Weight(weight.value * self.factor, max(self.epochs, weight.warm_up))
+
+
+def _grows_twice(outer: float, inner: float) -> IncompatibleError:
+    return IncompatibleError(
+        f"warm_up({shown(outer)}) stands before warm_up({shown(inner)}), and a weight grows once; keep one of them for each term"
+    )
 
 
 def _at_least_one(value: Any) -> Any:
@@ -178,4 +191,6 @@ def shown(value: Any) -> str:
     """A number or a word as it would be typed."""
     if isinstance(value, float):
         return Real().shown(value)
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return f"'{value}'" if '"' in value else f'"{value}"'
+    return str(value)
