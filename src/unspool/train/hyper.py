@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from unspool.errors import IncompatibleError, InputError
 from unspool.settings.kinds import Real, Whole
 from unspool.train.config import TrainConfig
 from unspool.train.task import Task
+from unspool.train.upper.seen import targets_held
 from unspool.train.upper.term import accepted
 
 #: What fits the numbers of a :class:`Hyper`.
@@ -45,8 +48,8 @@ class Hyper:
         group: of ``model.parameter_groups()``: ``"hops"`` are hop coefficients, weights of terms and step sizes.
         lr: its own learning rate.
         order: see :class:`Order`.
-        steps: of conjugate gradients, for ``IMPLICIT``.
-        damping: added to the curvature there, which need not be positive in a network.
+        steps: of the linear solver (GMRES), for ``IMPLICIT``.
+        damping: added to the curvature there, which may be 0 in some directions.
 
     Example:
         >>> import unspool as us
@@ -120,9 +123,10 @@ def hypergradient(train: Scalar, valid: Scalar, weights: Mapping[str, Tensor], o
         >>> hypergradient(inner, outer, {"w": w}, {"t": t}, Hyper(order=Order.IMPLICIT, damping=0.0), 0.1)[2]
         [tensor([1.])]
     """
-    loss = train({**weights, **outer})
     w, theta = list(weights.values()), list(outer.values())
-    slopes = torch.autograd.grad(loss, w, create_graph=True)
+    with targets_held():
+        loss = train({**weights, **outer})
+        slopes = torch.autograd.grad(loss, w, create_graph=True)
     if how.order is Order.ONE_STEP:
         moved = {name: one - step * slope for (name, one), slope in zip(weights.items(), slopes, strict=True)}
         found = torch.autograd.grad(valid({**moved, **outer}), theta, allow_unused=True, materialize_grads=True)
@@ -130,37 +134,49 @@ def hypergradient(train: Scalar, valid: Scalar, weights: Mapping[str, Tensor], o
     every = torch.autograd.grad(valid({**weights, **outer}), [*w, *theta], allow_unused=True, materialize_grads=True)
     right, direct = every[: len(w)], every[len(w) :]
 
-    def curved(v: list[Tensor]) -> list[Tensor]:
-        product = torch.autograd.grad(slopes, w, v, retain_graph=True, allow_unused=True, materialize_grads=True)
-        return [p + how.damping * one for p, one in zip(product, v, strict=True)]
+    def bent(v: Tensor) -> Tensor:
+        given = [part.view_as(one) for part, one in zip(v.split([one.numel() for one in w]), w, strict=True)]
+        product = torch.autograd.grad(slopes, w, given, retain_graph=True, allow_unused=True, materialize_grads=True)
+        return _flat(product) + how.damping * v
 
-    answer = _conjugate(curved, list(right), how.steps)
-    mixed = torch.autograd.grad(slopes, theta, answer, retain_graph=True, allow_unused=True, materialize_grads=True)
+    answer = _least(bent, _flat(right), how.steps).split([one.numel() for one in w])
+    given = [part.view_as(one) for part, one in zip(answer, w, strict=True)]
+    mixed = torch.autograd.grad(slopes, theta, given, retain_graph=True, allow_unused=True, materialize_grads=True)
     return loss, [one.detach() for one in slopes], [a - b for a, b in zip(direct, mixed, strict=True)]
 
 
-def _conjugate(curved: Callable[[list[Tensor]], list[Tensor]], right: list[Tensor], steps: int) -> list[Tensor]:
-    """Conjugate gradients on lists of tensors; stops where the curvature is not positive."""
-    x = [torch.zeros_like(one) for one in right]
-    r, p = list(right), list(right)
-    size = begun = _dot(r, r)
+def _flat(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat([one.flatten() for one in parts])
+
+
+def _least(apply: Callable[[Tensor], Tensor], right: Tensor, steps: int) -> Tensor:
+    """GMRES: the combination of b, J b, J² b, ... that leaves least of b − J x. Targets move with the weights, so J need not be symmetric."""
+    size = float(torch.linalg.vector_norm(right))
+    if not 0 < size < math.inf:
+        return right
+    basis, shares = [right / size], []
     for _ in range(steps):
-        if float(size) <= 1e-24 * float(begun):
+        image = apply(basis[-1])
+        long = float(torch.linalg.vector_norm(image))
+        if not math.isfinite(long):
             break
-        q = curved(p)
-        bend = _dot(p, q)
-        if float(bend) <= 0:
+        held = torch.stack(basis)
+        share = held @ image
+        left = image - share @ held
+        again = held @ left  # rounding of the first time
+        left, share = left - again @ held, share + again
+        rest = torch.linalg.vector_norm(left)
+        shares.append(torch.cat([share, rest[None]]).double().cpu())
+        if float(rest) <= 10 * torch.finfo(right.dtype).eps * long:
             break
-        share = size / bend
-        x = [a + share * b for a, b in zip(x, p, strict=True)]
-        r = [a - share * b for a, b in zip(r, q, strict=True)]
-        size, before = _dot(r, r), size
-        p = [a + size / before * b for a, b in zip(r, p, strict=True)]
-    return x
-
-
-def _dot(a: list[Tensor], b: list[Tensor]) -> Tensor:
-    return torch.stack([(one * other).sum() for one, other in zip(a, b, strict=True)]).sum()
+        basis.append(left / rest)
+    if not shares:
+        return torch.zeros_like(right)
+    small = torch.stack([functional.pad(one, (0, len(shares) + 1 - len(one))) for one in shares], 1)
+    wanted = torch.zeros(len(small), 1, dtype=small.dtype)
+    wanted[0] = size
+    found = torch.linalg.lstsq(small, wanted).solution[:, 0].to(right)
+    return found @ torch.stack(basis[: len(shares)])
 
 
 class HyperLevel:
