@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from unspool.errors import IncompatibleError, InputError
 from unspool.settings.kinds import Real, Whole
@@ -48,8 +47,8 @@ class Hyper:
         group: of ``model.parameter_groups()``: ``"hops"`` are hop coefficients, weights of terms and step sizes.
         lr: its own learning rate.
         order: see :class:`Order`.
-        steps: of the linear solver (GMRES), for ``IMPLICIT``.
-        damping: added to the curvature there, which may be 0 in some directions.
+        steps: of the linear solver, for ``IMPLICIT``.
+        damping: added to the curvature there, which need not be positive in a network.
 
     Example:
         >>> import unspool as us
@@ -139,7 +138,7 @@ def hypergradient(train: Scalar, valid: Scalar, weights: Mapping[str, Tensor], o
         product = torch.autograd.grad(slopes, w, given, retain_graph=True, allow_unused=True, materialize_grads=True)
         return _flat(product) + how.damping * v
 
-    answer = _least(bent, _flat(right), how.steps).split([one.numel() for one in w])
+    answer = _solved(bent, _flat(right), how.steps).split([one.numel() for one in w])
     given = [part.view_as(one) for part, one in zip(answer, w, strict=True)]
     mixed = torch.autograd.grad(slopes, theta, given, retain_graph=True, allow_unused=True, materialize_grads=True)
     return loss, [one.detach() for one in slopes], [a - b for a, b in zip(direct, mixed, strict=True)]
@@ -149,34 +148,36 @@ def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([one.flatten() for one in parts])
 
 
-def _least(apply: Callable[[Tensor], Tensor], right: Tensor, steps: int) -> Tensor:
-    """GMRES: the combination of b, J b, J² b, ... that leaves least of b − J x. Targets move with the weights, so J need not be symmetric."""
+def _solved(apply: Callable[[Tensor], Tensor], right: Tensor, steps: int) -> Tensor:
+    """J x = b by Arnoldi's method: in the span of b, J b, J² b, ... all that is left is orthogonal to it.
+
+    For a symmetric J these are the iterates of conjugate gradients, and as these it stops where J does not point uphill: in a direction in
+    which the weights would not come to rest.
+    """
     size = float(torch.linalg.vector_norm(right))
+    found = torch.zeros_like(right)
     if not 0 < size < math.inf:
-        return right
-    basis, shares = [right / size], []
-    for _ in range(steps):
-        image = apply(basis[-1])
-        long = float(torch.linalg.vector_norm(image))
-        if not math.isfinite(long):
-            break
-        held = torch.stack(basis)
+        return found
+    basis, shares = [right / size], torch.zeros(steps, steps, dtype=torch.float64)
+    for k in range(1, steps + 1):
+        image, held = apply(basis[-1]), torch.stack(basis)
         share = held @ image
         left = image - share @ held
         again = held @ left  # rounding of the first time
-        left, share = left - again @ held, share + again
-        rest = torch.linalg.vector_norm(left)
-        shares.append(torch.cat([share, rest[None]]).double().cpu())
-        if float(rest) <= 10 * torch.finfo(right.dtype).eps * long:
+        left = left - again @ held
+        shares[:k, k - 1] = share + again
+        small = shares[:k, :k]
+        if not bool(small.isfinite().all()) or float(torch.linalg.eigvals(small).real.min()) <= 0:
             break
+        wanted = torch.zeros(k, dtype=torch.float64)
+        wanted[0] = size
+        found = torch.linalg.solve(small, wanted).to(right) @ held
+        rest = float(torch.linalg.vector_norm(left))
+        if k == steps or rest <= 10 * torch.finfo(right.dtype).eps * float(torch.linalg.vector_norm(image)):
+            break
+        shares[k, k - 1] = rest
         basis.append(left / rest)
-    if not shares:
-        return torch.zeros_like(right)
-    small = torch.stack([functional.pad(one, (0, len(shares) + 1 - len(one))) for one in shares], 1)
-    wanted = torch.zeros(len(small), 1, dtype=small.dtype)
-    wanted[0] = size
-    found = torch.linalg.lstsq(small, wanted).solution[:, 0].to(right)
-    return found @ torch.stack(basis[: len(shares)])
+    return found
 
 
 class HyperLevel:
