@@ -130,6 +130,16 @@ def test_frozen_parameters_are_in_no_group():
     assert not any(p is model.propagation.coefficients["θ"] for p in found)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_no_parameter_that_trains_has_a_gradient_of_rounding_alone(name):
+    """Adam would make whole steps of it. Nothing at all, as of a unit that sleeps, is fine."""
+    model, x = build(name).train(), signal(12)
+    output = model(x, us.graph.grid(3, 4).to(torch.float64))
+    wanted = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=output.dtype)
+    slopes = torch.autograd.grad((output - wanted).square().sum(), trainable(model))
+    assert not any(0 < float(slope.abs().max()) < 1e-9 for slope in slopes)
+
+
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 NODES, WIDTH = 600, 4

@@ -65,6 +65,20 @@ def test_perceptron_is_torchs(widths, bias, open_end, batch_norm):
         assert torch.allclose(net.train(training)(X), peer.train(training)(X), atol=1e-12)
 
 
+def test_a_bias_that_normalisation_takes_away_is_not_trained_and_old_ones_load():
+    net = Perceptron([5, 4, 4, 3], batch_norm=True).double()
+    assert [layer.bias.requires_grad for layer in net.layers] == [False, False, True]
+    net(X)
+    state = net.state_dict()
+    for i in (0, 1):  # as weights of an older version may be: running means follow a bias
+        assert not state[f"layers.{i}.bias"].any()
+        state = {**state, f"layers.{i}.bias": torch.ones(4).double()}
+        state[f"norms.{i}.running_mean"] = state[f"norms.{i}.running_mean"] + 1
+    old = Perceptron([5, 4, 4, 3], batch_norm=True).double()
+    old.load_state_dict(state)
+    assert torch.allclose(old.eval()(X), net.eval()(X), atol=1e-12)
+
+
 def test_perceptron_drops_before_each_layer_and_after():
     plain, after = Perceptron([5, 8, 3], dropout=0.5), Perceptron([5, 8, 3], after=0.5)
     x = X.float()

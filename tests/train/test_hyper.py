@@ -14,7 +14,9 @@ import unspool as us
 from unspool import datasets, train
 from unspool.errors import IncompatibleError, InputError
 from unspool.train import Hyper, Order, TrainConfig
-from unspool.train.hyper import hypergradient
+from unspool.train.hyper import HyperLevel, hypergradient
+from unspool.train.upper import Seen, Upper
+from unspool.train.upper.level import UpperLevel
 
 GRAPH = us.graph.grid(4, 5).to(torch.float64)
 X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -70,6 +72,85 @@ def test_the_hypergradient_is_the_slope_of_the_whole_problem(order: Order) -> No
     assert torch.allclose(slopes[0], torch.autograd.grad(inner({"w": w, "hops": hops}), w)[0])  # type: ignore[operator]
 
 
+UPPERS = {
+    "none": "ce",
+    "entropy": "ce + entropy",
+    "consistency": "ce + 2*consistency(views=1, temperature=0.5)",
+    "confident": "ce + 2*consistency(views=2, confidence=0.3)",
+    "neighbours": "ce + 2*neighbours(0.5)",
+    "pseudo_labels": "ce + 2*pseudo_labels(0.35)",
+    "class_mass": "class_mass",
+    "all": "class_mass + consistency(views=3, temperature=0.6) + neighbours + 0.5*pseudo_labels(0.3) under drop_nodes(0.4)",
+}
+CLASSES = torch.randint(3, (20,), generator=torch.Generator().manual_seed(2))
+TASK = train.Task(X, GRAPH, CLASSES, LEARN[:6], TEACH, LEARN[6:])
+
+
+@pytest.mark.parametrize("name", UPPERS)
+def test_a_step_is_differentiated_through_the_targets_of_terms(name: str) -> None:
+    """Targets are constants of a training step, and differ in the step that other hops lead to: masks and lost nodes stay."""
+    torch.manual_seed(0)
+    model = us.models.GPRGNN(3, 3, hidden=5, depth=2, dropout=0.4).double()
+    level = UpperLevel(Upper.parse(UPPERS[name]), model, TASK, seed=0)
+    config = TrainConfig(lr=0.5, weight_decay=0.01)
+    whole = HyperLevel(Hyper(), model, TASK, config, level.loss)
+    start = {key: value.clone() for key, value in model.state_dict().items()}
+    whole.step()
+    coefficients = model.propagation.coefficients
+    found, drawn = coefficients.grad.clone(), model.state_dict()["p_pre.dropout.count"] != start["p_pre.dropout.count"]
+    assert drawn
+
+    def stepped(change: Tensor) -> float:
+        model.load_state_dict(start)
+        with torch.no_grad():
+            coefficients.add_(change)
+        model.train().zero_grad()
+        level.loss().backward()
+        decays = {id(p): g["weight_decay"] for g in config.parameter_groups(model) for p in g["params"]}
+        with torch.no_grad():
+            for one in model.parameters():
+                if one is not coefficients:
+                    one.sub_(0.5 * (one.grad + decays[id(one)] * one))
+            output = model.eval()(X, GRAPH)[whole.teachers]
+        return float(torch.nn.functional.cross_entropy(output, CLASSES[whole.teachers]))
+
+    for k, direction in enumerate(torch.eye(3, dtype=torch.float64)):
+        slope = (stepped(1e-5 * direction) - stepped(-1e-5 * direction)) / 2e-5
+        assert float(found[k]) == pytest.approx(slope, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["none", "consistency", "neighbours", "class_mass"])
+def test_a_minimum_is_differentiated_through_the_targets_of_terms(name: str) -> None:
+    """Where the gradient is 0 its derivative is not symmetric if targets move with the weights."""
+    upper, net = Upper.parse(UPPERS[name]), us.HopNetwork([0.5, 0.3, 0.2]).double()
+
+    def output(at: Mapping[str, Tensor]) -> Tensor:
+        return torch.func.functional_call(net, {"coefficients": at["hops"]}, (X, GRAPH)) @ at["w"]
+
+    def inner(at: Mapping[str, Tensor]) -> Tensor:
+        seen = Seen(output(at)[None], CLASSES, LEARN, GRAPH, train.CrossEntropy(), torch.tensor(1))
+        return upper.value(seen) + 0.2 * at["w"].square().sum()
+
+    def outer(at: Mapping[str, Tensor]) -> Tensor:
+        return torch.nn.functional.cross_entropy(output(at)[TEACH], CLASSES[TEACH])
+
+    def rest(hops: Tensor) -> Tensor:
+        w, slope = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True), torch.ones(())
+        while float(slope.abs().max()) > 1e-12:
+            slope = torch.autograd.grad(inner({"w": w, "hops": hops}), w)[0]
+            w = (w - slope).detach().requires_grad_()
+        return w
+
+    hops = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    how = Hyper(order=Order.IMPLICIT, steps=9, damping=0.0)
+    found = hypergradient(inner, outer, {"w": rest(hops)}, {"hops": hops.requires_grad_()}, how, 0.1)[2][0]
+    hops = hops.detach()
+    for k, direction in enumerate(torch.eye(3, dtype=torch.float64)):
+        ends = [hops + sign * 1e-5 * direction for sign in (1, -1)]
+        high, low = (float(outer({"w": rest(at).detach(), "hops": at})) for at in ends)
+        assert float(found[k]) == pytest.approx((high - low) / 2e-5, rel=1e-5, abs=1e-8)
+
+
 @pytest.mark.parametrize("order", Order)
 @pytest.mark.parametrize("upper", [None, "ce + consistency(views=2, temperature=0.5) under drop_nodes(0.3)"])
 def test_coefficients_learn_on_validation_nodes_alone(order: Order, upper: str | None) -> None:
@@ -123,9 +204,13 @@ def test_what_cannot_be_is_refused() -> None:
         InputError, match="group='hops': expected one of several groups of MLP, which has first, linear"
     ):
         train.fit(us.models.MLP(16, 2), task, TrainConfig(epochs=1), hyper=Hyper())
-    config = TrainConfig(epochs=1, lr_schedule=train.Rates.COSINE)
-    with pytest.raises(IncompatibleError, match="hyper goes with a constant learning rate"):
-        train.fit(us.models.GPRGNN(16, 2), task, config, hyper=Hyper())
+    for config in (
+        TrainConfig(epochs=1, lr_schedule=train.Rates.COSINE),
+        TrainConfig(epochs=1, optimiser=torch.optim.LBFGS, weight_decay=0),
+        TrainConfig(epochs=1, optimiser=lambda groups, lr: torch.optim.LBFGS(groups, lr=lr / 2)),
+    ):
+        with pytest.raises(IncompatibleError, match="hyper goes with a constant learning rate, and an optimiser that"):
+            train.fit(us.models.GPRGNN(16, 2), task, config, hyper=Hyper())
     for wrong in (
         {"lr": 0},
         {"lr": float("inf")},

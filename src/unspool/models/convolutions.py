@@ -12,7 +12,7 @@ from unspool.algorithm import ProximalGradient
 from unspool.errors import IncompatibleError
 from unspool.graph import Graph, check_input
 from unspool.nn import Dropout, Start
-from unspool.nn.linear import begin
+from unspool.nn.linear import begin, taken_away
 from unspool.objective import NonNegative, Objective, Relaxed, Ridge, Smoothness
 from unspool.ops.activated import activate, activated_product
 from unspool.ops.spmm import spmm
@@ -34,7 +34,7 @@ class Convolutions(nn.Module):
     Args:
         widths: channels after each layer.
         dropout: rate before each layer but the first.
-        bias: whether layers have a b.
+        bias: whether layers have a b; in front of batch normalisation, which takes it away, it stays 0.
         open_end: whether the last layer is linear.
         batch_norm: normalise hidden layers over the nodes.
     """
@@ -49,6 +49,8 @@ class Convolutions(nn.Module):
         self.weights = nn.ParameterList(nn.Parameter(torch.empty(a, b)) for a, b in pairs)
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(w)) for w in widths) if bias else None
         self.norms = nn.ModuleList(nn.BatchNorm1d(w) for w in widths[:-1]) if batch_norm else None
+        for b in list(self.biases or ())[:-1] if batch_norm else ():
+            taken_away(b)
         for weight in self.weights:
             begin(weight, None, Start.GLOROT)
         self.dropout = Dropout(dropout)

@@ -104,6 +104,16 @@ class Bias(nn.Module):
         return activate(h, self.bias)
 
 
+def taken_away(bias: Tensor | None) -> None:
+    """A bias in front of batch normalisation, which takes it away: 0, and never trained.
+
+    Trap: its gradient is 0 but for rounding, which Adam blows up to whole steps; running means lag behind these, so the same trial had
+    other validation losses in other company.
+    """
+    if bias is not None:
+        nn.init.zeros_(bias).requires_grad_(False)
+
+
 def check_fits(x: Any, weight: Tensor) -> None:
     """Raise one sentence when x has another number of features than the layer, or another dtype."""
     if x.shape[-1] != weight.shape[-2]:

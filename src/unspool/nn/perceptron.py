@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unspool.errors import IncompatibleError
 from unspool.nn.dropout import Dropout
-from unspool.nn.linear import Linear, Start, check_fits
+from unspool.nn.linear import Linear, Start, check_fits, taken_away
 from unspool.ops.activated import activate, activated_product
 from unspool.ops.kernels import fused
 
@@ -22,7 +22,7 @@ class Perceptron(nn.Module):
     Args:
         widths: features of the input, of each hidden layer, and of the output.
         dropout: the rate, on the input of every layer.
-        bias: whether the layers have one.
+        bias: whether the layers have one; in front of batch normalisation, which takes it away, it stays 0.
         start: how the weights begin.
         batch_norm: normalise each hidden layer over the nodes.
         open_end: whether the last layer is linear; otherwise it ends in a ReLU too.
@@ -52,6 +52,8 @@ class Perceptron(nn.Module):
         pairs = list(itertools.pairwise(widths))
         self.layers = nn.ModuleList(Linear(a, b, bias, start) for a, b in pairs)
         self.norms = nn.ModuleList(nn.BatchNorm1d(b) for _, b in pairs[:-1]) if batch_norm else None
+        for layer in self.layers[:-1] if batch_norm else ():
+            taken_away(layer.bias)  # type: ignore[arg-type]
         self.dropout = Dropout(dropout)
         self.after = Dropout(after)
         self.open_end, self.held, self.residual = open_end, held, residual

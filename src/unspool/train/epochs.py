@@ -83,10 +83,6 @@ class Epochs:
         self._hyper = None if hyper is None else HyperLevel(hyper, model, task, config, self._loss)
         if self._hyper is not None:
             self._willing, self.task = False, self._hyper.task  # looks at values
-            if self._wants_closure or config.lr_schedule is not Rates.CONSTANT:
-                raise IncompatibleError(
-                    "hyper goes with a constant learning rate, and an optimiser that takes one step; leave it out"
-                )
         self._spread = spread
         self._willing = self._willing and spread is None  # processes speak between
         self._stream = stream_for(self, self.device) if self._willing else None
@@ -283,6 +279,13 @@ def few_threads(task: Task) -> Generator[None]:
 
 def make_optimiser(config: TrainConfig, model: nn.Module, hyper: Hyper | None = None) -> Any:
     """The configured optimiser over the model's parameters, fused where it is Adam and ready for CUDA graphs where it can be."""
+    if hyper is not None:
+        # Some of those that are refused would not even take the groups: L-BFGS has one for all.
+        tried = config.optimiser([{"params": list(model.parameters()), "weight_decay": 0.0}], lr=config.lr)
+        if _wants_closure(tried) or config.lr_schedule is not Rates.CONSTANT:
+            raise IncompatibleError(
+                "hyper goes with a constant learning rate, and an optimiser that takes one step; leave it out"
+            )
     groups = config.parameter_groups(model) if hyper is None else hyper.groups(model, config)
     if config.optimiser is torch.optim.Adam and all(p.device.type in ("cpu", "cuda") for p in model.parameters()):
         return Adam(groups, lr=config.lr)

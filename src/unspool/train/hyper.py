@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -14,6 +15,7 @@ from unspool.errors import IncompatibleError, InputError
 from unspool.settings.kinds import Real, Whole
 from unspool.train.config import TrainConfig
 from unspool.train.task import Task
+from unspool.train.upper.seen import targets_held
 from unspool.train.upper.term import accepted
 
 #: What fits the numbers of a :class:`Hyper`.
@@ -45,7 +47,7 @@ class Hyper:
         group: of ``model.parameter_groups()``: ``"hops"`` are hop coefficients, weights of terms and step sizes.
         lr: its own learning rate.
         order: see :class:`Order`.
-        steps: of conjugate gradients, for ``IMPLICIT``.
+        steps: of the linear solver, for ``IMPLICIT``.
         damping: added to the curvature there, which need not be positive in a network.
 
     Example:
@@ -120,9 +122,10 @@ def hypergradient(train: Scalar, valid: Scalar, weights: Mapping[str, Tensor], o
         >>> hypergradient(inner, outer, {"w": w}, {"t": t}, Hyper(order=Order.IMPLICIT, damping=0.0), 0.1)[2]
         [tensor([1.])]
     """
-    loss = train({**weights, **outer})
     w, theta = list(weights.values()), list(outer.values())
-    slopes = torch.autograd.grad(loss, w, create_graph=True)
+    with targets_held():
+        loss = train({**weights, **outer})
+        slopes = torch.autograd.grad(loss, w, create_graph=True)
     if how.order is Order.ONE_STEP:
         moved = {name: one - step * slope for (name, one), slope in zip(weights.items(), slopes, strict=True)}
         found = torch.autograd.grad(valid({**moved, **outer}), theta, allow_unused=True, materialize_grads=True)
@@ -130,37 +133,51 @@ def hypergradient(train: Scalar, valid: Scalar, weights: Mapping[str, Tensor], o
     every = torch.autograd.grad(valid({**weights, **outer}), [*w, *theta], allow_unused=True, materialize_grads=True)
     right, direct = every[: len(w)], every[len(w) :]
 
-    def curved(v: list[Tensor]) -> list[Tensor]:
-        product = torch.autograd.grad(slopes, w, v, retain_graph=True, allow_unused=True, materialize_grads=True)
-        return [p + how.damping * one for p, one in zip(product, v, strict=True)]
+    def bent(v: Tensor) -> Tensor:
+        given = [part.view_as(one) for part, one in zip(v.split([one.numel() for one in w]), w, strict=True)]
+        product = torch.autograd.grad(slopes, w, given, retain_graph=True, allow_unused=True, materialize_grads=True)
+        return _flat(product) + how.damping * v
 
-    answer = _conjugate(curved, list(right), how.steps)
-    mixed = torch.autograd.grad(slopes, theta, answer, retain_graph=True, allow_unused=True, materialize_grads=True)
+    answer = _solved(bent, _flat(right), how.steps).split([one.numel() for one in w])
+    given = [part.view_as(one) for part, one in zip(answer, w, strict=True)]
+    mixed = torch.autograd.grad(slopes, theta, given, retain_graph=True, allow_unused=True, materialize_grads=True)
     return loss, [one.detach() for one in slopes], [a - b for a, b in zip(direct, mixed, strict=True)]
 
 
-def _conjugate(curved: Callable[[list[Tensor]], list[Tensor]], right: list[Tensor], steps: int) -> list[Tensor]:
-    """Conjugate gradients on lists of tensors; stops where the curvature is not positive."""
-    x = [torch.zeros_like(one) for one in right]
-    r, p = list(right), list(right)
-    size = begun = _dot(r, r)
-    for _ in range(steps):
-        if float(size) <= 1e-24 * float(begun):
-            break
-        q = curved(p)
-        bend = _dot(p, q)
-        if float(bend) <= 0:
-            break
-        share = size / bend
-        x = [a + share * b for a, b in zip(x, p, strict=True)]
-        r = [a - share * b for a, b in zip(r, q, strict=True)]
-        size, before = _dot(r, r), size
-        p = [a + size / before * b for a, b in zip(r, p, strict=True)]
-    return x
+def _flat(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat([one.flatten() for one in parts])
 
 
-def _dot(a: list[Tensor], b: list[Tensor]) -> Tensor:
-    return torch.stack([(one * other).sum() for one, other in zip(a, b, strict=True)]).sum()
+def _solved(apply: Callable[[Tensor], Tensor], right: Tensor, steps: int) -> Tensor:
+    """J x = b by Arnoldi's method: in the span of b, J b, J² b, ... all that is left is orthogonal to it.
+
+    For a symmetric J these are the iterates of conjugate gradients, and as these it stops where J does not point uphill: in a direction in
+    which the weights would not come to rest.
+    """
+    size = float(torch.linalg.vector_norm(right))
+    found = torch.zeros_like(right)
+    if not 0 < size < math.inf:
+        return found
+    basis, shares = [right / size], torch.zeros(steps, steps, dtype=torch.float64)
+    for k in range(1, steps + 1):
+        image, held = apply(basis[-1]), torch.stack(basis)
+        share = held @ image
+        left = image - share @ held
+        again = held @ left  # rounding of the first time
+        left = left - again @ held
+        shares[:k, k - 1] = share + again
+        small = shares[:k, :k]
+        if not bool(small.isfinite().all()) or float(torch.linalg.eigvals(small).real.min()) <= 0:
+            break
+        wanted = torch.zeros(k, dtype=torch.float64)
+        wanted[0] = size
+        found = torch.linalg.solve(small, wanted).to(right) @ held
+        rest = float(torch.linalg.vector_norm(left))
+        if k == steps or rest <= 10 * torch.finfo(right.dtype).eps * float(torch.linalg.vector_norm(image)):
+            break
+        shares[k, k - 1] = rest
+        basis.append(left / rest)
+    return found
 
 
 class HyperLevel:

@@ -18,12 +18,13 @@ from unspool.train.upper.perturbation import (
     perturbation_key,
     view_key,
 )
-from unspool.train.upper.seen import Seen, sharpen
+from unspool.train.upper.seen import Seen, as_target, sharpen
 from unspool.train.upper.sum import Part, Upper, as_upper
 from unspool.train.upper.teacher import Distil
 from unspool.train.upper.term import Term, WarmUp, Weight
 
 __all__ = [
     "ClassMass", "Consistency", "Distil", "DropEdges", "DropEntries", "DropNodes", "Entropy", "Labels", "Neighbours", "OwnTerm", "Part",
-    "Perturbation", "PseudoLabels", "Seen", "Term", "Upper", "WarmUp", "Weight", "as_upper", "perturbation_key", "sharpen", "view_key",
+    "Perturbation", "PseudoLabels", "Seen", "Term", "Upper", "WarmUp", "Weight", "as_target", "as_upper",
+    "perturbation_key", "sharpen", "view_key",
 ]  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,53 @@ from unspool.train.ordinal import Ordinal
 At = Mapping[str, Any]
 #: Below this no probability counts as one.
 TINY = 1e-30
+
+
+class _Held:
+    """Whether targets are constants still."""
+
+    now = True
+
+
+_HELD: ContextVar[_Held | None] = ContextVar("held", default=None)
+
+
+@contextlib.contextmanager
+def targets_held() -> Generator[None]:
+    """Targets are constants for the gradients that are taken inside, and functions of the weights when these are differentiated after.
+
+    A training step follows a field g whose targets move with the weights, although no gradient goes through them. Where targets are
+    detached, the derivative of g takes them for numbers that never change.
+
+    Example:
+        >>> w = torch.tensor([3.0], requires_grad=True)
+        >>> with targets_held():
+        ...     slope = torch.autograd.grad((2 * w - as_target(w)).square().sum() / 2, w, create_graph=True)[0]
+        >>> slope, torch.autograd.grad(slope, w)[0]  # 2 (2w − w), whose slope is 2
+        (tensor([6.], grad_fn=<AddBackward0>), tensor([2.]))
+    """
+    held = _Held()
+    token = _HELD.set(held)
+    try:
+        yield
+    finally:
+        held.now = False
+        _HELD.reset(token)
+
+
+def as_target(value: Tensor) -> Tensor:
+    """A value through which no gradient goes; inside :func:`targets_held` only none of those that are taken there.
+
+    Example:
+        >>> as_target(torch.ones(1, requires_grad=True)).requires_grad
+        False
+    """
+    held = _HELD.get()
+    if held is None or not value.requires_grad:
+        return value.detach()
+    told = value.view_as(value)
+    told.register_hook(lambda slope: torch.zeros_like(slope) if held.now else slope)
+    return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +110,7 @@ class Seen:
     @functools.cached_property
     def mean(self) -> Tensor:
         """p̄, the mean of the views; no gradient goes through it."""
-        return self.p.detach().mean(0)
+        return as_target(self.p).mean(0)
 
     @functools.cached_property
     def unlabelled(self) -> Tensor:
