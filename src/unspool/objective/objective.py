@@ -17,6 +17,7 @@ from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as
 from unspool.objective.composite import check_operator_of
 from unspool.objective.computed import values_at
 from unspool.objective.kind import Kind
+from unspool.objective.proximable import check_room
 from unspool.objective.term import (
     Given,
     ProximableTerm,
@@ -85,6 +86,7 @@ class Objective:
         object.__setattr__(self, "composite_terms", self.of_kind(Kind.COMPOSITE))
         for term in self.composite_terms:
             check_operator_of(term)
+        check_room(self.proximable_terms)
 
     # -- structure -------------------------------------------------------------------------------------------------
 
