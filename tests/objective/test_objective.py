@@ -126,3 +126,13 @@ def test_smoothness_refuses_graphs_without_a_laplacian(graph, words):
         us.Smoothness(1.0).value(torch.ones(3, 1), us.Given(torch.ones(3, 1), graph))
     with pytest.raises(us.IncompatibleError, match=words):
         net(torch.ones(3, 1), graph)
+
+
+def test_products_are_the_same_from_either_side(graph, x):
+    a = us.Learnable(0.5, name="a")
+    for part in (us.EdgeSparse(3.0), us.Fidelity(0.2), us.Fidelity(0.2) + us.Smoothness(0.7)):
+        assert str(a * part) == str(part * a)
+        one, other = us.Ridge(0.1) + a * part, us.Ridge(0.1) + part * a
+        assert torch.equal(one.value(2 * x, x, graph), other.value(2 * x, x, graph))
+    with pytest.raises(TypeError, match="'x' is not a coefficient"):
+        a * "x"
