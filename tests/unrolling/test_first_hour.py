@@ -178,3 +178,25 @@ def test_wrong_kinds_of_parts_are_named(how, words):
     arguments = {"algorithm": us.GradientDescent(), "depth": 3} | how
     with pytest.raises(TypeError, match=words):
         us.unroll(us.Fidelity(0.1) + us.Smoothness(0.9), **arguments)
+
+
+@pytest.mark.parametrize(
+    "leaf", [us.Learnable(0.3, per_layer=True, name="a"), us.Schedule(lambda k: 1 / k, name="a")], ids=repr
+)
+def test_a_problem_of_every_layer_is_no_single_problem(leaf):
+    graph, x = us.graph.ring(5), torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
+    objective = us.Fidelity(leaf) + us.Smoothness(0.5)
+    words = "reaches one minimiser, but the coefficient aₖ differs from layer to layer; tie it"
+    for ask in (lambda: us.unroll(objective, us.Exact()), lambda: us.minimise(objective, x, graph)):
+        with pytest.raises(us.IncompatibleError, match=words):
+            ask()
+    net = us.unroll(objective, us.GradientDescent(step=0.4), depth=3)
+    third = us.Fidelity(float(leaf.start_layers(3)[2])) + us.Smoothness(0.5)
+    assert torch.allclose(us.minimise(objective, x, graph, net.values(3)), us.minimise(third, x, graph))
+    assert torch.allclose(objective.value(2 * x, x, graph, net.values(3)), third.value(2 * x, x, graph))
+    if isinstance(leaf, us.Learnable):  # it begins with the same number in every layer
+        assert float(objective.value(2 * x, x, graph)) == float(third.value(2 * x, x, graph))
+        return
+    for ask in (objective.value, objective.gradient):
+        with pytest.raises(us.IncompatibleError, match=r"aₖ differs from layer to layer.*values=net.values"):
+            ask(2 * x, x, graph)

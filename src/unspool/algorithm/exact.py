@@ -35,6 +35,7 @@ from unspool.objective import (
     as_objective,
     require_symmetric,
 )
+from unspool.objective.coefficient import Leaf
 from unspool.objective.composite import check_operator_at
 from unspool.objective.computed import values_at
 from unspool.ops.convergence import SolveReport
@@ -121,12 +122,21 @@ def find_minimiser(
     objective = as_objective(objective)
     check_input(x, graph)
     check_fit(Exact(tolerance, limit), objective)
+    if values is INITIAL:
+        check_tied(objective.leaves, "Exact reaches one minimiser", "tie it, or give values=net.values(layer)")
     effort = Effort.of(tolerance, limit, x.dtype)
     values = values_at(objective.leaves, x, graph, values)
     found = solve(Problem(objective, Given(x, graph, values)), x, effort)
     check_output(found.h, None)
     effort.hand_in(found.report, x.dtype)
     return found
+
+
+def check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
+    """Refuse coefficients that differ from layer to layer."""
+    for leaf in leaves:
+        if leaf.per_layer:
+            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
 
 
 def check_minimiser(objective: Objective) -> None:

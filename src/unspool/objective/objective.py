@@ -136,11 +136,20 @@ class Objective:
 
     def value(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL, step: Map | None = None) -> Tensor:
         """The objective at H, at the given (or starting) values of its coefficients."""
-        return self.value_at(h, Given(x, graph, values_at(self.leaves, x, graph, values), step))
+        return self.value_at(h, Given(x, graph, self._values(x, graph, values), step))
 
     def gradient(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL) -> Tensor:
         """The gradient of the smooth part at H."""
-        return self.gradient_at(h, Given(x, graph, values_at(self.leaves, x, graph, values)))
+        return self.gradient_at(h, Given(x, graph, self._values(x, graph, values)))
+
+    def _values(self, x: Tensor, graph: Graph, values: Values) -> Values:
+        """Values without a network; refused where they begin differently in every layer."""
+        rules = [leaf for leaf in self.leaves if type(leaf).start_layers is not Leaf.start_layers]
+        if rules and values is INITIAL:
+            raise IncompatibleError(
+                f"the coefficient {rules[0]} differs from layer to layer, and with it the objective; give values=net.values(layer)"
+            )
+        return values_at(self.leaves, x, graph, values)
 
     def value_at(self, h: Tensor, given: Given) -> Tensor:
         """The sum of all terms' values."""

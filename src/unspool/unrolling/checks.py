@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact
 from unspool.algorithm.algorithm import check_fit
-from unspool.algorithm.exact import check_minimiser
+from unspool.algorithm.exact import check_minimiser, check_tied
 from unspool.errors import IncompatibleError, InputError
 from unspool.graph import Graph
 from unspool.objective import Activation, Coefficient, Computed, FeatureComputed, Leaf, Objective, Term
@@ -135,13 +135,6 @@ def check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Lea
         check_tied(leaves, "Exact reaches one minimiser", "tie it")
     else:
         check_tied(leaves, "Implicit differentiates one minimiser", "tie it or use another adjoint")
-
-
-def check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
-    """Refuse coefficients that differ from layer to layer."""
-    for leaf in leaves:
-        if leaf.per_layer:
-            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
 
 
 def names_of(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:

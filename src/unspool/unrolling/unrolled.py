@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, PrimalDual, Problem, ProximalGradient
 from unspool.algorithm.algorithm import initial_state, shipped
+from unspool.algorithm.exact import check_tied
 from unspool.algorithm.fixed_point import fixed_point
 from unspool.algorithm.fused import fused_step
 from unspool.algorithm.solvers import Effort
@@ -44,7 +45,6 @@ from unspool.unrolling.checks import (
     check_exact,
     check_implicit,
     check_network,
-    check_tied,
     checked_depth,
     computed_value,
     layers_of,
