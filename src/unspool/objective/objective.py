@@ -29,6 +29,7 @@ from unspool.objective.term import (
     stencil_gradient,
     stencil_lipschitz,
 )
+from unspool.objective.width import check_width
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +150,9 @@ class Objective:
             raise IncompatibleError(
                 f"the coefficient {rules[0]} differs from layer to layer, and with it the objective; give values=net.values(layer)"
             )
-        return values_at(self.leaves, x, graph, values)
+        values = values_at(self.leaves, x, graph, values)
+        check_width(self, x, values)
+        return values
 
     def value_at(self, h: Tensor, given: Given) -> Tensor:
         """The sum of all terms' values."""

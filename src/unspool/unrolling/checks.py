@@ -12,9 +12,10 @@ from unspool.algorithm import Algorithm, Exact
 from unspool.algorithm.algorithm import check_fit
 from unspool.algorithm.exact import check_minimiser, check_tied
 from unspool.errors import IncompatibleError, InputError
-from unspool.graph import Graph
+from unspool.graph import Graph, check_input
 from unspool.objective import Activation, Coefficient, Computed, FeatureComputed, Leaf, Objective, Term
 from unspool.objective.ends import ends_of
+from unspool.objective.width import check_width
 from unspool.unrolling.adjoint import Adjoint, Implicit, Stored
 
 
@@ -37,6 +38,18 @@ def computed_value(module: nn.Module, leaf: Leaf, x: Any, graph: Graph) -> Tenso
     if not isinstance(value, Tensor):
         raise TypeError(f"{type(module).__name__} returned {type(value).__name__} for {leaf}: expected a tensor")
     return value
+
+
+def check_signal(objective: Objective, x: Tensor, graph: Graph) -> None:
+    """Refuse a signal that does not fit the graph or the metrics."""
+    check_input(x, graph)
+    check_width(objective, x)
+
+
+def fitting(objective: Objective, x: Tensor, computed: dict[Leaf, Tensor]) -> dict[Leaf, Tensor]:
+    """What modules made of an input, unless it is a metric on other channels."""
+    check_width(objective, x, computed)
+    return computed
 
 
 def refuse_stacked() -> None:
