@@ -143,3 +143,44 @@ def test_newton_asks_for_gradients_only_where_somebody_does(term):
     assert net(X.clone().requires_grad_(), GRAPH).requires_grad
     learnt = us.unroll(us.Fidelity(0.5) + term * us.Learnable(0.4, name="b"), us.Newton(), depth=3)
     assert learnt(X, GRAPH).requires_grad
+
+
+RESTING = {
+    "a weight of 0": lambda b: us.Fidelity(1.0) + us.Smoothness(b),
+    "channels together": lambda b: us.Fidelity(1.0, metric=METRIC) + us.Smoothness(b),
+    "edges": lambda b: us.Fidelity(1.0) + us.EdgeSmoothness(torch.linspace(0, 1, 17).double(), b),
+    "a penalty": lambda b: us.Fidelity(1.0) + us.EdgePenalty(us.Log(2.0), b),
+}
+RULES = {
+    "CG": us.ConjugateGradient(),
+    "Newton": us.Newton(iterations=12),
+    "Reweighted": us.Reweighted(us.ConjugateGradient()),
+}
+
+
+@pytest.mark.parametrize(("problem", "rule"), [(p, r) for p in RESTING for r in RULES if (p, r) != ("a penalty", "CG")])
+def test_coefficients_train_from_a_start_that_is_the_minimiser(problem, rule):
+    net = us.unroll(RESTING[problem](us.Learnable(0.0, name="b")), RULES[rule], depth=40).double()
+    probe = torch.cos(torch.arange(X.numel(), dtype=X.dtype)).view(X.shape)
+
+    def loss(x, raw):
+        return (torch.func.functional_call(net, {"coefficients.b": raw}, (x, GRAPH)) * probe).sum()
+
+    zero = torch.zeros((), dtype=X.dtype)
+    assert torch.equal(net(X, GRAPH), X)  # it stays where it is, bit by bit
+    slope = torch.func.grad(loss, argnums=1)(X, zero)
+    wanted = (loss(X, zero + 1e-5) - loss(X, zero - 1e-5)) / 2e-5
+    assert torch.allclose(slope, wanted, rtol=1e-4)
+    stacked = torch.vmap(torch.func.grad(loss, argnums=1))(torch.stack([X, X.flip(0)]), zero.expand(2))
+    assert torch.allclose(stacked[0], slope)
+    assert bool(stacked[1] != 0)
+
+
+def test_few_steps_from_the_minimiser_have_the_derivative_of_gradient_steps():
+    found = []
+    for rule in (us.ConjugateGradient(), us.GradientDescent(), us.Anderson(us.GradientDescent())):
+        net = us.unroll(us.Fidelity(1.0) + us.Smoothness(us.Learnable(0.0, name="b")), rule, depth=8).double()
+        found.append(torch.autograd.grad(net(X, GRAPH).square().sum(), net.parameters())[0])
+    assert float(found[0]) != 0
+    assert torch.allclose(found[0], found[1])
+    assert torch.allclose(found[2], found[1])

@@ -80,3 +80,15 @@ def test_what_does_not_fit_is_refused():
         us.MirrorDescent(floor=0.0)
     with pytest.raises(us.InputError, match="floor"):
         us.KLFidelity(floor=2.0)
+
+
+@pytest.mark.parametrize("extra", [None, us.Simplex()], ids=str)
+def test_a_minimiser_that_takes_long_is_told_of_the_floor(extra):
+    rest = us.Smoothness(0.5) if extra is None else us.Smoothness(0.5) + extra
+    short, long = (us.KLFidelity(0.5, floor) + rest for floor in (1e-6, 1e-4))
+    with pytest.raises(us.IncompatibleError, match="or limit, or a larger floor of KLFidelity") as told:
+        us.minimise(short, Z, GRAPH, limit=300)
+    assert "Lipschitz" not in str(told.value)
+    h = us.minimise(long, Z, GRAPH)
+    if extra is not None:
+        assert torch.allclose(us.unroll(long, us.MirrorDescent(step=0.5), 400)(Z, GRAPH), h, atol=1e-8)

@@ -233,3 +233,16 @@ def test_weights_that_no_proximal_operator_reads_stay_free():
     us.unroll(us.Fidelity(FREE) + us.NonNegative(), us.ProximalGradient(step=us.Learnable(0.4, name="η")), depth=2)
     us.unroll(us.Smoothness(1.0) + us.Activation(torch.nn.ELU()), us.ProximalGradient(step=us.Learnable(0.4)), depth=2)
     us.minimise(us.Fidelity(0.5) + us.EdgeSparse(FREE), X, GRAPH)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 1e4])
+def test_norms_alone_have_a_minimiser_though_an_operator_has_no_sparse_matrix(scale):
+    generator = torch.Generator().manual_seed(0)
+    x, graph = scale * torch.randn(12, 2, dtype=torch.float64, generator=generator), testing.small_graph()
+    objective = us.RowSparseFidelity(1.0) + us.GroupGap(torch.arange(12) % 2, 3.0)
+    with us.ops.convergence.solve_reports() as reports:
+        h = us.minimise(objective, x, graph)
+    assert all(report.converged for report in reports)
+    steps = us.unroll(objective, us.PrimalDual(step=0.3 * scale + 1e-9), 3000)(x, graph)
+    gap = float(objective.value(h, x, graph) - objective.value(steps, x, graph))
+    assert gap <= 1e-9 * (1 + scale)

@@ -67,6 +67,39 @@ def test_prox_of_a_sum_is_the_true_prox(graph, x):
         assert cost(best) <= cost(rival) + 1e-12
 
 
+ELU = torch.nn.ELU()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (us.Box(0, 1), us.Box(2, 3)),
+        (us.NonNegative(), us.Box(-2, -1)),
+        (us.Activation(torch.nn.ReLU(), weight=0.5), us.Box(-2, -1)),
+        (us.Activation(ELU), us.Box(-3, -2)),
+        (us.Activation(torch.nn.Hardtanh(-0.5, 0.5)), us.Box(1, 2)),
+    ],
+    ids=str,
+)
+def test_constraints_that_leave_nothing_are_refused(first, second):
+    for one, other in ((first, second), (second, first)):
+        with pytest.raises(us.IncompatibleError, match=r"no signal keeps both .*; give constraints that meet"):
+            us.Fidelity(0.7) + one + us.Box(-10, 10) + other
+
+
+@pytest.mark.parametrize(("first", "second"), [((0, 2), (1, 3)), ((0, 1), (1, 3)), ((-1, 5), (0, 2)), ((0, 9), (2, 2))])
+def test_intervals_that_meet_are_projected_onto_what_they_share(graph, x, first, second):
+    low, high = max(first[0], second[0]), min(first[1], second[1])
+    for one, other in ((first, second), (second, first)):
+        objective = us.Box(*one) + us.Box(*other) + us.NonNegative()
+        assert torch.equal(objective.prox_at(3 * x, 0.5, us.Given(x, graph)), (3 * x).clamp(low, high))
+
+
+def test_activations_go_with_intervals_that_they_reach():
+    for activation in (ELU, torch.nn.Softsign(), torch.nn.LeakyReLU(), torch.nn.Tanh(), torch.nn.Softshrink(0.1)):
+        us.Fidelity(0.7) + us.Activation(activation) + us.Box(-1, -0.5)
+
+
 @pytest.mark.parametrize(
     ("objective", "words"),
     [
@@ -93,3 +126,13 @@ def test_smoothness_refuses_graphs_without_a_laplacian(graph, words):
         us.Smoothness(1.0).value(torch.ones(3, 1), us.Given(torch.ones(3, 1), graph))
     with pytest.raises(us.IncompatibleError, match=words):
         net(torch.ones(3, 1), graph)
+
+
+def test_products_are_the_same_from_either_side(graph, x):
+    a = us.Learnable(0.5, name="a")
+    for part in (us.EdgeSparse(3.0), us.Fidelity(0.2), us.Fidelity(0.2) + us.Smoothness(0.7)):
+        assert str(a * part) == str(part * a)
+        one, other = us.Ridge(0.1) + a * part, us.Ridge(0.1) + part * a
+        assert torch.equal(one.value(2 * x, x, graph), other.value(2 * x, x, graph))
+    with pytest.raises(TypeError, match="'x' is not a coefficient"):
+        a * "x"

@@ -111,3 +111,15 @@ def test_a_minimiser_that_no_number_can_hold_is_named():
     graph, x = us.graph.ring(5), torch.full((5, 1), 3e38)
     with pytest.raises(ValueError, match="float32 cannot hold it"):
         us.minimise(us.Fidelity(1.0) + us.EdgeSmoothness(torch.ones(5)), x, graph)
+
+
+@pytest.mark.parametrize("activation", [torch.nn.ELU(), torch.nn.Tanh(), torch.nn.LeakyReLU(0.3)], ids=str)
+def test_activations_with_a_weight_of_their_own_go_with_checkpoints(activation, graph, x):
+    weight = us.Learnable(0.8, within=(0, None), name="w")
+    objective = us.Fidelity(us.Learnable(0.5, name="a")) + us.Activation(activation, weight=weight)
+    found = []
+    for adjoint in (us.Stored(), us.Checkpointed(2)):
+        net = us.unroll(objective, us.ProximalGradient(step=0.4), 4, adjoint=adjoint).double()
+        found.append(gradients(net, x, graph))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)

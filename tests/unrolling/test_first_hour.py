@@ -178,3 +178,67 @@ def test_wrong_kinds_of_parts_are_named(how, words):
     arguments = {"algorithm": us.GradientDescent(), "depth": 3} | how
     with pytest.raises(TypeError, match=words):
         us.unroll(us.Fidelity(0.1) + us.Smoothness(0.9), **arguments)
+
+
+@pytest.mark.parametrize(
+    "leaf", [us.Learnable(0.3, per_layer=True, name="a"), us.Schedule(lambda k: 1 / k, name="a")], ids=repr
+)
+def test_a_problem_of_every_layer_is_no_single_problem(leaf):
+    graph, x = us.graph.ring(5), torch.randn(5, 2, generator=torch.Generator().manual_seed(0))
+    objective = us.Fidelity(leaf) + us.Smoothness(0.5)
+    words = "reaches one minimiser, but the coefficient aₖ differs from layer to layer; tie it"
+    for ask in (lambda: us.unroll(objective, us.Exact()), lambda: us.minimise(objective, x, graph)):
+        with pytest.raises(us.IncompatibleError, match=words):
+            ask()
+    net = us.unroll(objective, us.GradientDescent(step=0.4), depth=3)
+    third = us.Fidelity(float(leaf.start_layers(3)[2])) + us.Smoothness(0.5)
+    assert torch.allclose(us.minimise(objective, x, graph, net.values(3)), us.minimise(third, x, graph))
+    assert torch.allclose(objective.value(2 * x, x, graph, net.values(3)), third.value(2 * x, x, graph))
+    if isinstance(leaf, us.Learnable):  # it begins with the same number in every layer
+        assert float(objective.value(2 * x, x, graph)) == float(third.value(2 * x, x, graph))
+        return
+    for ask in (objective.value, objective.gradient):
+        with pytest.raises(us.IncompatibleError, match=r"aₖ differs from layer to layer.*values=net.values"):
+            ask(2 * x, x, graph)
+
+
+class Shaped(torch.nn.Module):
+    """A metric of some shape, whatever the input is."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.scale, self.shape = torch.nn.Parameter(torch.ones(())), shape
+
+    def forward(self, x, graph):
+        return self.scale * torch.ones(self.shape)
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        (
+            torch.eye(3),
+            "the metric T of Fidelity is for 3 × 3 channels, but the signal has 2; give a number, 2 numbers",
+        ),
+        (torch.ones(3), "the metric T of Fidelity is for 3 channels"),
+        (1 - us.Symmetric(3, name="W"), "the metric W of Fidelity is for 3 × 3 channels"),
+        (us.Diagonal(4, name="D"), "the metric D of Fidelity is for 4 channels"),
+        (us.LowRank(3, 1, name="U"), "the metric U of Fidelity is for 3 × 3 channels"),
+        (us.Learnable(torch.ones(3), name="d"), "the metric d of Fidelity is for 3 channels"),
+        (us.Computed(Shaped(4, 3), name="C"), "the metric C of Fidelity is for 4 × 3 channels"),
+        (us.Computed(Shaped(3), name="c"), "the metric c of Fidelity is for 3 channels"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_metric_on_other_channels_is_named(metric, words, channels):
+    graph, x = us.graph.ring(4), torch.eye(4)[:, :channels]
+    objective = us.Fidelity(0.5, metric=metric) + us.Smoothness(0.5) + us.Ridge(0.1, metric=torch.tensor([2.0]))
+    words = words.replace("signal has 2", f"signal has {channels}").replace(" 2 numbers", f" {channels} numbers")
+    nets = [us.unroll(objective, rule, 3) for rule in (us.GradientDescent(step=0.1), us.ConjugateGradient())]
+    for ask in (*nets, us.unroll(objective, us.Exact()), nets[0].trace):
+        with pytest.raises(us.IncompatibleError, match=words):
+            ask(x, graph)
+    for ask in (lambda: us.minimise(objective, x, graph), lambda: objective.value(x, x, graph)):
+        with pytest.raises(us.IncompatibleError, match=words):
+            ask()

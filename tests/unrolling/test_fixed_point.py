@@ -180,3 +180,14 @@ def test_a_rule_that_swings_before_it_settles_is_at_rest():
     objective = us.Fidelity(0.5) + us.Smoothness(0.05) + FewBends(0.7, SecondDifferences(weights))
     h = us.unroll(objective, us.ADMM(), depth=1, adjoint=us.FixedPoint())(x, graph)
     assert torch.allclose(h, us.minimise(objective, x, graph), rtol=0, atol=1e-8)
+
+
+def test_duals_that_are_not_unique_are_nothing_to_flee_from():
+    """A nudge of the multipliers stays, and H comes back: the minimiser was refused."""
+    generator = torch.Generator().manual_seed(9)
+    a, x = (torch.randn(*s, dtype=torch.float64, generator=generator) for s in ((2, 2), (8, 2)))
+    metric = a @ a.T + 0.3 * torch.eye(2, dtype=torch.float64)
+    graph = us.graph.ring(8, normalise=us.Normalisation.NONE).to(torch.float64)
+    objective = us.Fidelity(0.6, metric=metric) + us.Simplex() + us.EdgeSparse(0.92, rows=False)
+    h = us.minimise(objective, x, graph)
+    assert torch.allclose(h, us.unroll(objective, us.PrimalDual(), 2000)(x, graph), rtol=0, atol=1e-9)

@@ -27,8 +27,9 @@ class Anderson(Algorithm):
         \gamma = \arg\min \lVert F - \textstyle\sum_j \gamma_j \Delta F_j\rVert^2 + \epsilon\lVert\gamma\rVert^2
 
     for every signal by itself. ε is a small share of Σ‖ΔF‖², so that γ and its gradients stay finite where the changes vanish;
-    the first step has none and is plain. On quadratic objectives gradient steps become about as fast as conjugate gradients. The
-    fixed points are those of T; between them the objective may rise, and constraints may be left.
+    the first step has none and is plain. Where T stays from the start there are none either, and gradients are those of plain
+    steps. On quadratic objectives gradient steps become about as fast as conjugate gradients. The fixed points are those of T;
+    between them the objective may rise, and constraints may be left.
 
     Args:
         inner: T, a rule whose state is one iterate, such as ``ProximalGradient()`` or ``Jacobi()``.

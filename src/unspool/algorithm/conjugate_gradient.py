@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from unspool.algorithm.algorithm import Algorithm, Problem, State, require_quadratic, require_tensor
-from unspool.algorithm.krylov import inner_product, negligible, require_symmetric_graph, safe_ratio
+from unspool.algorithm.krylov import inner_product, require_symmetric_graph, safe_ratio, short_step, step_length
 from unspool.algorithm.optimality import separable
 from unspool.objective import Objective, require_symmetric
 
@@ -25,6 +25,10 @@ class ConjugateGradient(Algorithm):
     reach the minimiser. Step lengths are computed from the iterates, for every signal, and for every channel where the
     objective treats channels alone, so the network is not linear in X and runs step by step. A signal whose residual has
     fallen to rounding stays where it is, with gradients that are finite.
+
+    Where the residual is 0 (a weight that starts at 0, H⁽⁰⁾ = X), the direction of the next step hangs on which coefficient moves
+    and by which sign, so there is no derivative. The gradient is then that of gradient steps of about 1/L: K layers give
+    :math:`\sum_{k<K} (I - \eta Q)^k \eta\, dR`, which tends to the derivative :math:`Q^{-1} dR` of the minimiser as K grows.
 
     Example:
         >>> import torch, unspool as us
@@ -57,6 +61,6 @@ class ConjugateGradient(Algorithm):
         first = torch.where(first > 0, first, squared)
         direction = residual + safe_ratio(squared, before) * direction
         bend = inner_product(direction, problem.hessian_times(h, direction), alone)
-        length = safe_ratio(inner_product(residual, direction, alone), bend)
-        length = torch.where(negligible(squared, first), torch.zeros_like(length), length)
+        short = short_step(problem.objective, problem.given)
+        length = step_length(inner_product(residual, direction, alone), bend, squared, first, short)
         return (h + length * direction, direction, squared, first)

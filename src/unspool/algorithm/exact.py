@@ -35,8 +35,10 @@ from unspool.objective import (
     as_objective,
     require_symmetric,
 )
+from unspool.objective.coefficient import Leaf
 from unspool.objective.composite import check_operator_at
 from unspool.objective.computed import values_at
+from unspool.objective.width import check_width
 from unspool.ops.convergence import SolveReport
 
 
@@ -121,12 +123,22 @@ def find_minimiser(
     objective = as_objective(objective)
     check_input(x, graph)
     check_fit(Exact(tolerance, limit), objective)
+    if values is INITIAL:
+        check_tied(objective.leaves, "Exact reaches one minimiser", "tie it, or give values=net.values(layer)")
     effort = Effort.of(tolerance, limit, x.dtype)
     values = values_at(objective.leaves, x, graph, values)
+    check_width(objective, x, values)
     found = solve(Problem(objective, Given(x, graph, values)), x, effort)
     check_output(found.h, None)
     effort.hand_in(found.report, x.dtype)
     return found
+
+
+def check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
+    """Refuse coefficients that differ from layer to layer."""
+    for leaf in leaves:
+        if leaf.per_layer:
+            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
 
 
 def check_minimiser(objective: Objective) -> None:
@@ -202,7 +214,7 @@ def solve(problem: Problem, start: Tensor, effort: Effort) -> Solution:
         from unspool.algorithm.splitting import solve_split  # loads SciPy, which nobody else needs
 
         found = solve_split(problem, start, effort)
-        return solve_by(PrimalDual(), problem, start, effort) if found is None else found[0]
+        return solve_by(_primal_dual(problem, start), problem, start, effort) if found is None else found[0]
     if problem.objective.quadratic:
         return solve_quadratic(problem, start, effort)
     return accelerate(problem, start, low, effort)
@@ -228,7 +240,7 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
             _look_at_operators(on.detached(), start.detach())
         if torch.is_grad_enabled() and on.tensors:
             check_differentiable(on.detached(), start.detach())
-        return fixed_point(PrimalDual(), problem, start, effort)
+        return fixed_point(_primal_dual(problem, start.detach()), problem, start, effort)
     with torch.no_grad():
         plain = on.detached()
         found = solve(plain, start.detach(), effort)
@@ -254,6 +266,14 @@ def minimiser(problem: Problem, start: Tensor, tolerance: float | None, limit: i
     equation = ProximalFixedPoint(on, lambda apply, v: told(solve_fixed_point(apply, v, effort, problem)), step)
     check_reached(equation, on, found.h)
     return attach(equation, found.h, on.tensors)
+
+
+def _primal_dual(problem: Problem, start: Tensor) -> PrimalDual:
+    """Primal-dual steps of 1/L; where nothing is smooth any step does, and one of the size of the signal is soon there."""
+    if problem.objective.smooth_terms:
+        return PrimalDual()
+    size = float(start.square().mean().sqrt())
+    return PrimalDual(step=size if size > 0 else 1.0)
 
 
 def _look_at_operators(problem: Problem, start: Tensor) -> None:

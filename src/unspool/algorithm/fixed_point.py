@@ -134,12 +134,16 @@ def _flees(rule: Algorithm, problem: Problem, at: Tensor, like: State) -> bool:
     noise = torch.cos(torch.arange(1, at.numel() + 1, dtype=torch.float64)).to(at)
     near = at * (1 + _NUDGE * noise)  # of the same signs: some rules have a domain
     begun = float(torch.linalg.vector_norm(near - at))
+    # Dual variables need not be unique and may come to rest elsewhere; then H alone comes back, up to rounding.
+    size, rounding = like[0].numel(), _ROUNDING * torch.finfo(at.dtype).eps * float(torch.linalg.vector_norm(at))
+    own = float(torch.linalg.vector_norm((near - at)[:size]))
     for count in range(_PATIENCE):
         near = _flat(rule.update(_unflat(near, like), problem))
         apart = float(torch.linalg.vector_norm(near - at))
         if not math.isfinite(apart):
             return True
-        if count >= _WATCHED - 1 and apart <= _GROWN * begun:
+        left = float(torch.linalg.vector_norm((near - at)[:size]))
+        if count >= _WATCHED - 1 and (apart <= _GROWN * begun or left <= _GROWN * own + rounding):
             return False
     return begun > 0
 

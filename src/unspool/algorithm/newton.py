@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from unspool.algorithm.algorithm import Problem, State, SteppedAlgorithm, require_count, require_tensor
-from unspool.algorithm.krylov import require_symmetric_graph, solve_roughly
+from unspool.algorithm.krylov import require_symmetric_graph, short_step, solve_roughly
 from unspool.algorithm.optimality import separable
 from unspool.errors import InputError
 from unspool.objective import Objective, require_symmetric
@@ -23,6 +23,9 @@ class Newton(SteppedAlgorithm):
     D comes from a few conjugate gradient iterations on products with the Hessian, which is never written out. Near the
     minimiser the error is squared in every layer, as far as the iterations solve the system. Far from it a full step may lead
     uphill; a step below 1 or some damping helps. Where a direction has no positive curvature the iterations go no further.
+
+    Where the gradient is 0, an iteration has the derivative of a gradient step of about 1/L, as in
+    :class:`~unspool.algorithm.ConjugateGradient`, and none where a penalty has no L.
 
     Args:
         step: η, a number or coefficient; 1 when omitted.
@@ -67,5 +70,6 @@ class Newton(SteppedAlgorithm):
 
         # One recurrence for every channel only where the Hessian is known to leave them alone.
         alone = problem.objective.quadratic and separable(problem)
-        found = solve_roughly(curved, -problem.gradient(h), self.iterations, alone)
+        short = short_step(problem.objective, problem.given, self.damping)
+        found = solve_roughly(curved, -problem.gradient(h), self.iterations, alone, short)
         return (h + found * self.step_size(problem),)

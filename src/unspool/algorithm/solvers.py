@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unspool.algorithm.algorithm import Problem
+from unspool.algorithm.algorithm import Problem, shipped
 from unspool.algorithm.convexity import Secants, refuse_bent, refuse_rough, refuse_wavy, rests_on_claims
 from unspool.algorithm.mixing import Mixing
 from unspool.algorithm.optimality import hessian, separable, solver_step
@@ -175,8 +175,11 @@ def _lengths(h: Tensor) -> Tensor:
 
 
 def _refuse_unfinished(problem: Problem, report: SolveReport) -> None:
-    own = [t.name for t in problem.objective.smooth_terms if not getattr(t, "affine_gradient", False)]
-    hint = f", or look whether the Lipschitz constant of {' and '.join(own)} is too small" if own else ""
+    terms = [t for t in problem.objective.smooth_terms if not getattr(t, "affine_gradient", False)]
+    steep = [t.name for t in terms if hasattr(t, "floor")]
+    own = [t.name for t in terms if not shipped(t)]
+    hint = f", or a larger floor of {' and '.join(steep)}, with which steps grow" if steep else ""
+    hint += f", or look whether the Lipschitz constant of {' and '.join(own)} is too small" if own else ""
     raise IncompatibleError(
         f"the minimiser of {problem.objective} was not reached ({report}); allow a larger tolerance or limit{hint}"
     )

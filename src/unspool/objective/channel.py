@@ -7,6 +7,7 @@ therefore adds it to the diagonal: ``1 - T`` is I − T.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,11 @@ def spectral_norm(t: Map) -> Map:
     return torch.linalg.matrix_norm(t, ord=2)
 
 
+def row_sum(t: Map) -> Map:
+    """The largest sum of sizes in a row: no less than the largest eigenvalue of a symmetric t, and cheap."""
+    return spectral_norm(t) if rank(t) < 2 else t.abs().sum(-1).amax()  # type: ignore[union-attr]
+
+
 def largest_size(values: Tensor, own: int = 1) -> Map:
     """The largest absolute value of weights; 0 where there are none, as on a graph without edges.
 
@@ -167,12 +173,12 @@ def control_points(maps: tuple[Map, ...], top: float) -> list[Map]:
     return points
 
 
-def largest_norm(maps: tuple[Map, ...], top: float) -> Map:
+def largest_norm(maps: tuple[Map, ...], top: float, norm: Callable[[Map], Map] = spectral_norm) -> Map:
     """A bound on ‖M₀ + λ M₁ + ...‖ over λ in [0, top]."""
-    norms = [spectral_norm(point) for point in control_points(maps, top)]
+    norms = [norm(point) for point in control_points(maps, top)]
     total = norms[0]
-    for norm in norms[1:]:
-        total = larger(total, norm)
+    for one in norms[1:]:
+        total = larger(total, one)
     return total
 
 

@@ -84,8 +84,9 @@ class Coefficient(ABC):
     def __rsub__(self, other: Any) -> Coefficient:
         return Combined("−", as_coefficient(other), self)
 
-    def __mul__(self, other: Any) -> Coefficient:
-        return Combined("·", self, as_coefficient(other))
+    def __mul__(self, other: Any) -> Any:
+        scales = hasattr(type(other), "formula")  # a term or an objective, which is scaled from either side
+        return NotImplemented if scales else Combined("·", self, as_coefficient(other))
 
     def __rmul__(self, other: Any) -> Coefficient:
         return Combined("·", as_coefficient(other), self)
@@ -248,10 +249,8 @@ class Learnable(Leaf):
             high is None or bool((self.initial < high).all())
         )
         if not inside:
-            where = float(self.initial.flatten()[0])
-            raise ValueError(
-                f"the coefficient {self} starts at {where:g}, which is not strictly inside ({low}, {high})"
-            )
+            at = f"{float(self.initial.flatten()[0]):g}"
+            raise ValueError(f"the coefficient {self} starts at {at}, which is not strictly inside ({low}, {high})")
 
     def start(self) -> Tensor:
         """The inverse of the range's squashing, at the initial value."""

@@ -17,6 +17,7 @@ from unspool.objective.coefficient import INITIAL, Coefficient, Leaf, Values, as
 from unspool.objective.composite import check_operator_of
 from unspool.objective.computed import values_at
 from unspool.objective.kind import Kind
+from unspool.objective.proximable import check_room
 from unspool.objective.term import (
     Given,
     ProximableTerm,
@@ -28,6 +29,7 @@ from unspool.objective.term import (
     stencil_gradient,
     stencil_lipschitz,
 )
+from unspool.objective.width import check_width
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,6 +87,7 @@ class Objective:
         object.__setattr__(self, "composite_terms", self.of_kind(Kind.COMPOSITE))
         for term in self.composite_terms:
             check_operator_of(term)
+        check_room(self.proximable_terms)
 
     # -- structure -------------------------------------------------------------------------------------------------
 
@@ -134,11 +137,22 @@ class Objective:
 
     def value(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL, step: Map | None = None) -> Tensor:
         """The objective at H, at the given (or starting) values of its coefficients."""
-        return self.value_at(h, Given(x, graph, values_at(self.leaves, x, graph, values), step))
+        return self.value_at(h, Given(x, graph, self._values(x, graph, values), step))
 
     def gradient(self, h: Tensor, x: Tensor, graph: Graph, values: Values = INITIAL) -> Tensor:
         """The gradient of the smooth part at H."""
-        return self.gradient_at(h, Given(x, graph, values_at(self.leaves, x, graph, values)))
+        return self.gradient_at(h, Given(x, graph, self._values(x, graph, values)))
+
+    def _values(self, x: Tensor, graph: Graph, values: Values) -> Values:
+        """Values without a network; refused where they begin differently in every layer."""
+        rules = [leaf for leaf in self.leaves if type(leaf).start_layers is not Leaf.start_layers]
+        if rules and values is INITIAL:
+            raise IncompatibleError(
+                f"the coefficient {rules[0]} differs from layer to layer, and with it the objective; give values=net.values(layer)"
+            )
+        values = values_at(self.leaves, x, graph, values)
+        check_width(self, x, values)
+        return values
 
     def value_at(self, h: Tensor, given: Given) -> Tensor:
         """The sum of all terms' values."""

@@ -18,6 +18,8 @@ from unspool.ops import prox
 from unspool.ops.activation import Potential, potential_of
 
 _ONE = Fixed(1.0)
+#: Where activations that have a limit have reached it, and what is no limit.
+_FAR, _ENDLESS = 1e30, 1e15
 
 
 def _indicator(ok: Tensor, h: Tensor) -> Tensor:
@@ -274,3 +276,35 @@ class Activation(ProximableTerm):
         """w Σ φ(H)."""
         lead = "(1/η) " if self.weight is None else leading(self.weight)
         return f"{lead}Σ {self.potential}(H)"
+
+
+def _bounds(term: ProximableTerm) -> tuple[float, float]:
+    """The least and the greatest entry at which a term of this package is finite."""
+    if isinstance(term, NonNegative):
+        return (0.0, math.inf)
+    if isinstance(term, Box):
+        return (term.low, term.high)
+    if isinstance(term, Activation):  # a potential is finite where the activation leads
+        low, high = term.potential.activation(torch.tensor([-_FAR, _FAR], dtype=torch.float64)).tolist()
+        return (low if low > -_ENDLESS else -math.inf, high if high < _ENDLESS else math.inf)
+    return (-math.inf, math.inf)
+
+
+def check_room(terms: tuple[ProximableTerm, ...]) -> None:
+    """Refuse constraints that no number keeps together.
+
+    Of intervals that meet, one projection after the other is that onto what they share; of others it is not.
+
+    Example:
+        >>> check_room((NonNegative(), Box(-2.0, -1.0)))
+        Traceback (most recent call last):
+            ...
+        unspool.errors.IncompatibleError: no signal keeps both ι[H ≥ 0] and ι[-2 ≤ H ≤ -1]; give constraints that meet, or leave one out
+    """
+    if len(terms) < 2:
+        return
+    low, high = max(terms, key=lambda term: _bounds(term)[0]), min(terms, key=lambda term: _bounds(term)[1])
+    if _bounds(low)[0] > _bounds(high)[1]:
+        raise IncompatibleError(
+            f"no signal keeps both {low.formula()} and {high.formula()}; give constraints that meet, or leave one out"
+        )

@@ -40,8 +40,13 @@ class Potential(ABC):
 
     def slope(self, v: Tensor) -> Tensor:
         """σ'(v), in [0, 1]."""
-        pull_back = torch.func.vjp(self.activation, v)[1]
-        return pull_back(torch.ones_like(v))[0]
+        if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+            return torch.func.vjp(self.activation, v)[1](torch.ones_like(v))[0]
+        # Trap: torch.func does not go with the hooks of checkpoints, and torch.autograd.grad not with torch.func.
+        again = torch.is_grad_enabled() and self.activation(v).requires_grad
+        with torch.enable_grad():
+            at = v.view_as(v) if v.requires_grad else v.detach().requires_grad_()
+            return torch.autograd.grad(self.activation(at), at, torch.ones_like(v), create_graph=again)[0]
 
     def prox(self, v: Tensor, weight: float | Tensor) -> Tensor:
         r"""The proximity operator of weight · φ, which is the activation itself only for weight = 1.

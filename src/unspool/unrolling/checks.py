@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact
 from unspool.algorithm.algorithm import check_fit
-from unspool.algorithm.exact import check_minimiser
+from unspool.algorithm.exact import check_minimiser, check_tied
 from unspool.errors import IncompatibleError, InputError
-from unspool.graph import Graph
+from unspool.graph import Graph, check_input
 from unspool.objective import Activation, Coefficient, Computed, FeatureComputed, Leaf, Objective, Term
 from unspool.objective.ends import ends_of
+from unspool.objective.width import check_width
 from unspool.unrolling.adjoint import Adjoint, Implicit, Stored
 
 
@@ -37,6 +38,19 @@ def computed_value(module: nn.Module, leaf: Leaf, x: Any, graph: Graph) -> Tenso
     if not isinstance(value, Tensor):
         raise TypeError(f"{type(module).__name__} returned {type(value).__name__} for {leaf}: expected a tensor")
     return value
+
+
+def check_signal(objective: Objective, x: Tensor, graph: Graph) -> None:
+    """Refuse a signal that does not fit the graph or the metrics."""
+    check_input(x, graph)
+    check_width(objective, x)
+
+
+def fitting(objective: Objective, x: Tensor, computed: dict[Leaf, Tensor]) -> dict[Leaf, Tensor]:
+    """What modules made of an input, unless it is a metric on other channels."""
+    if computed:  # reading a network back looks at it with a signal of one channel
+        check_width(objective, x, computed)
+    return computed
 
 
 def refuse_stacked() -> None:
@@ -135,13 +149,6 @@ def check_implicit(objective: Objective, algorithm: Algorithm, leaves: tuple[Lea
         check_tied(leaves, "Exact reaches one minimiser", "tie it")
     else:
         check_tied(leaves, "Implicit differentiates one minimiser", "tie it or use another adjoint")
-
-
-def check_tied(leaves: tuple[Leaf, ...], what: str, way: str) -> None:
-    """Refuse coefficients that differ from layer to layer."""
-    for leaf in leaves:
-        if leaf.per_layer:
-            raise IncompatibleError(f"{what}, but the coefficient {leaf} differs from layer to layer; {way}")
 
 
 def names_of(leaves: tuple[Leaf, ...]) -> dict[Leaf, str]:

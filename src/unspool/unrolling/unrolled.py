@@ -11,24 +11,16 @@ from torch import Tensor, nn
 
 from unspool.algorithm import Algorithm, Exact, GradientDescent, PrimalDual, Problem, ProximalGradient
 from unspool.algorithm.algorithm import initial_state, shipped
+from unspool.algorithm.exact import check_tied
 from unspool.algorithm.fixed_point import fixed_point
 from unspool.algorithm.fused import fused_step
 from unspool.algorithm.solvers import Effort
 from unspool.errors import IncompatibleError
-from unspool.graph import Graph, check_input, check_output, ring
-from unspool.objective import (
-    Computed,
-    FeatureComputed,
-    Fidelity,
-    Given,
-    Objective,
-    Ridge,
-    Smoothness,
-    Term,
-    as_objective,
-)
+from unspool.graph import Graph, check_output, ring
+from unspool.objective import Computed, FeatureComputed, Fidelity, Given, Objective, Ridge, Smoothness, Term
 from unspool.objective.belongings import check_owned
 from unspool.objective.coefficient import Leaf
+from unspool.objective.objective import as_objective
 from unspool.ops.polynomial import Basis, propagate
 from unspool.unrolling.adjoint import (
     Adjoint,
@@ -44,9 +36,10 @@ from unspool.unrolling.checks import (
     check_exact,
     check_implicit,
     check_network,
-    check_tied,
+    check_signal,
     checked_depth,
     computed_value,
+    fitting,
     layers_of,
     names_of,
     refuse_stacked,
@@ -192,11 +185,12 @@ class Unrolled(nn.Module):
     def computed_values(self, x: Tensor, graph: Graph, features: Any = None) -> dict[Leaf, Tensor]:
         """What the modules of computed coefficients make of an input."""
         # Trap: the network's own module, not the leaf's: functional_call and copies put others in its place.
-        return {
+        made = {
             leaf: computed_value(self.computed[name], leaf, seen_by(leaf, x, features), graph)
             for leaf, name in self._names.items()
             if name in self.computed
         }
+        return fitting(self.objective, x, made)
 
     def problem(self, x: Tensor, graph: Graph, layer: int, features: Any = None) -> Problem:
         """Layer k's denoising problem, with everything filled in."""
@@ -214,7 +208,7 @@ class Unrolled(nn.Module):
 
         ``features``: what :class:`~unspool.FeatureComputed` coefficients look at; no other network takes any notice of them.
         """
-        check_input(x, graph)
+        check_signal(self.objective, x, graph)
         watched = not (torch.compiler.is_compiling() or x.is_inference())
         before = x._version if watched else 0
         self._look_for_strangers(x, graph, features)
@@ -287,7 +281,7 @@ class Unrolled(nn.Module):
     @torch.no_grad()
     def trace(self, x: Tensor, graph: Graph) -> Trace:
         """Run step by step and measure: iterates, objective, gradient norm, distance to the exact minimiser."""
-        check_input(x, graph)
+        check_signal(self.objective, x, graph)
         problems = [self.problem(x, graph, k) for k in range(1, self.depth + 1)]
         return trace(self.algorithm, problems, self.start.tensor(x))
 
