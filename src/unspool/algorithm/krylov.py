@@ -67,7 +67,8 @@ def short_step(objective: Objective, given: Given, damping: float = 0.0) -> Tens
     except IncompatibleError:  # no bound on a slope
         total = float("inf")
     total = total + channel.largest_norm(objective.stencil(given).of_h, 2.0 * given.graph.scale, channel.row_sum)
-    bound = torch.as_tensor(total).to(given.x)
+    # Trap: a number is made where it is needed; a copy from the host could not be captured on a GPU.
+    bound = total.to(given.x) if isinstance(total, Tensor) else given.x.new_full((), total)
     fine = (bound > 0) & (bound < float("inf"))
     return torch.where(fine, 1 / torch.where(fine, bound, torch.ones_like(bound)), torch.zeros_like(bound))
 

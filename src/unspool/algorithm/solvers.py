@@ -14,6 +14,7 @@ from unspool.algorithm.mixing import Mixing
 from unspool.algorithm.optimality import hessian, separable, solver_step
 from unspool.algorithm.root import Linear
 from unspool.errors import IncompatibleError
+from unspool.objective import KLFidelity
 from unspool.ops.conjugate import conjugate_gradients
 from unspool.ops.convergence import SolveReport, SolveReports, hand_in, listening
 from unspool.ops.solve import default_tolerance
@@ -176,7 +177,7 @@ def _lengths(h: Tensor) -> Tensor:
 
 def _refuse_unfinished(problem: Problem, report: SolveReport) -> None:
     terms = [t for t in problem.objective.smooth_terms if not getattr(t, "affine_gradient", False)]
-    steep = [t.name for t in terms if hasattr(t, "floor")]
+    steep = [t.name for t in terms if isinstance(t, KLFidelity)]
     own = [t.name for t in terms if not shipped(t)]
     hint = f", or a larger floor of {' and '.join(steep)}, with which steps grow" if steep else ""
     hint += f", or look whether the Lipschitz constant of {' and '.join(own)} is too small" if own else ""
