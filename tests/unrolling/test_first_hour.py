@@ -228,7 +228,7 @@ class Shaped(torch.nn.Module):
         (us.Computed(Shaped(4, 3), name="C"), "the metric C of Fidelity is for 4 × 3 channels"),
         (us.Computed(Shaped(3), name="c"), "the metric c of Fidelity is for 3 channels"),
     ],
-    ids=repr,
+    ids=["matrix", "channels", "combined", "diagonal", "low rank", "learnable", "computed matrix", "computed channels"],
 )
 @pytest.mark.parametrize("channels", [1, 2])
 def test_a_metric_on_other_channels_is_named(metric, words, channels):
