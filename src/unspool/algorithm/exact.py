@@ -40,6 +40,7 @@ from unspool.objective.composite import check_operator_at
 from unspool.objective.computed import values_at
 from unspool.objective.width import check_width
 from unspool.ops.convergence import SolveReport
+from unspool.ops.transforming import transforming
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,7 @@ def _asks_for_gradients(problem: Problem) -> bool:
 
 
 def _refuse_transforms(who: str) -> None:
-    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+    if not torch.compiler.is_compiling() and transforming():
         raise IncompatibleError(
             f"{who} with learnt coefficients, matrices or terms that are not quadratic does not go under vmap and other "
             "torch.func transforms; use torch.autograd.grad, or unroll steps"

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unspool.ops.transforming import transforming
+
 #: How many entries a walk over a matrix looks at together: few enough for the cache, on a GPU enough to fill it.
 BLOCK, BLOCK_CUDA = 1 << 18, 1 << 26
 
@@ -48,7 +50,7 @@ def ordered(row: Tensor, col: Tensor, beside: Tensor | None, nodes: int, turned:
         Rows(crow=tensor([0, 1, 3]), col=tensor([0, 0, 1], dtype=torch.int32), beside=tensor([6, 7, 5]))
     """
     low, high = (_narrow(torch.minimum, row, col), _narrow(torch.maximum, row, col)) if turned else (row, col)
-    if row.device.type != "cpu" or _inside_transform():
+    if row.device.type != "cpu" or transforming():
         return _sorted_by_key(low, high, beside, nodes)
     import scipy.sparse
 
@@ -68,7 +70,7 @@ def transposed(rows: Rows, nodes: int) -> Rows:
         >>> transposed(Rows(torch.tensor([0, 2, 2]), torch.tensor([0, 1]), None), 2)
         Rows(crow=tensor([0, 1, 2]), col=tensor([0, 0], dtype=torch.int32), beside=None)
     """
-    if rows.col.device.type != "cpu" or _inside_transform():
+    if rows.col.device.type != "cpu" or transforming():
         row = torch.repeat_interleave(torch.arange(nodes, device=rows.col.device, dtype=torch.int32), rows.crow.diff())
         return _sorted_by_key(rows.col, row, rows.beside, nodes)
     import scipy.sparse
@@ -118,11 +120,6 @@ def starts_of(count: Tensor) -> Tensor:
     crow = count.new_zeros(count.numel() + 1, dtype=torch.int64)
     torch.cumsum(count, 0, dtype=torch.int64, out=crow[1:])
     return crow
-
-
-def _inside_transform() -> bool:
-    """Whether torch.func differentiates or maps around us: its tensors have no memory that NumPy could read."""
-    return torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
 
 
 def _sorted_by_key(row: Tensor, col: Tensor, beside: Tensor | None, nodes: int) -> Rows:

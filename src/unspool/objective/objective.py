@@ -30,6 +30,7 @@ from unspool.objective.term import (
     stencil_lipschitz,
 )
 from unspool.objective.width import check_width
+from unspool.ops.transforming import transforming
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -315,7 +316,7 @@ def _hessian_times(term: SmoothTerm, h: Tensor, v: Tensor, given: Given) -> Tens
     if getattr(term, "affine_gradient", False):
         return term.gradient(v, given) - term.gradient(torch.zeros_like(v), given)
     # The pull-back of the gradient: the Hessian is its own transpose.
-    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+    if torch.compiler.is_compiling() or transforming():
         return torch.func.vjp(lambda at: term.gradient(at, given), h)[1](v)[0]
     # Trap: torch.func does not go with the hooks of checkpoints, and torch.autograd.grad not with torch.func.
     values = {} if given.values is None else given.values

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from unspool.errors import IncompatibleError
 from unspool.ops.prox import as_like
+from unspool.ops.transforming import transforming
 
 #: Newton steps after a bisection move by no more than this, relatively.
 _POLISH = 1e-3
@@ -40,7 +41,7 @@ class Potential(ABC):
 
     def slope(self, v: Tensor) -> Tensor:
         """σ'(v), in [0, 1]."""
-        if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+        if torch.compiler.is_compiling() or transforming():
             return torch.func.vjp(self.activation, v)[1](torch.ones_like(v))[0]
         # Trap: torch.func does not go with the hooks of checkpoints, and torch.autograd.grad not with torch.func.
         again = torch.is_grad_enabled() and self.activation(v).requires_grad

@@ -134,18 +134,22 @@ def hypergradient(train: Scalar, valid: Scalar, weights: Mapping[str, Tensor], o
     right, direct = every[: len(w)], every[len(w) :]
 
     def bent(v: Tensor) -> Tensor:
-        given = [part.view_as(one) for part, one in zip(v.split([one.numel() for one in w]), w, strict=True)]
-        product = torch.autograd.grad(slopes, w, given, retain_graph=True, allow_unused=True, materialize_grads=True)
+        product = torch.autograd.grad(
+            slopes, w, _like(v, w), retain_graph=True, allow_unused=True, materialize_grads=True
+        )
         return _flat(product) + how.damping * v
 
-    answer = _solved(bent, _flat(right), how.steps).split([one.numel() for one in w])
-    given = [part.view_as(one) for part, one in zip(answer, w, strict=True)]
-    mixed = torch.autograd.grad(slopes, theta, given, retain_graph=True, allow_unused=True, materialize_grads=True)
+    answer = _like(_solved(bent, _flat(right), how.steps), w)
+    mixed = torch.autograd.grad(slopes, theta, answer, retain_graph=True, allow_unused=True, materialize_grads=True)
     return loss, [one.detach() for one in slopes], [a - b for a, b in zip(direct, mixed, strict=True)]
 
 
 def _flat(parts: Sequence[Tensor]) -> Tensor:
     return torch.cat([one.flatten() for one in parts])
+
+
+def _like(flat: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
+    return [own.view_as(one) for own, one in zip(flat.split([one.numel() for one in parts]), parts, strict=True)]
 
 
 def _solved(apply: Callable[[Tensor], Tensor], right: Tensor, steps: int) -> Tensor:

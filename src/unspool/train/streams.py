@@ -13,7 +13,7 @@ _TAKEN: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
 
 
 def stream_for(owner: Any, device: torch.device, draw: Callable[[torch.device], Any] | None = None) -> Any:
-    """A stream that nobody else has while its owner lives; None where all are taken.
+    """A stream that nobody else has while its owner lives; None where all are taken, and where there are none.
 
     Trap: the 33rd stream that torch makes is the first one. Torch keeps the workspace of cuBLAS by stream, and an epoch that was captured
     knows it by its place in memory. In torch 2.13 a CUDA graph that is deleted frees the workspace of its stream
@@ -22,7 +22,7 @@ def stream_for(owner: Any, device: torch.device, draw: Callable[[torch.device], 
 
     Args:
         owner: who has the stream; whatever it has captured must live no longer.
-        device: a GPU.
+        device: a GPU, or one without streams.
         draw: makes a stream; that of torch when omitted.
 
     Example:
@@ -42,6 +42,8 @@ def stream_for(owner: Any, device: torch.device, draw: Callable[[torch.device], 
         >>> stream_for(third, torch.device("cuda"), draw).cuda_stream
         1
     """
+    if device.type != "cuda":
+        return None
     make = torch.cuda.Stream if draw is None else draw
     taken, seen = set[int]().union(*_TAKEN.values()), set[int]()
     while (place := (stream := make(device)).cuda_stream) not in seen:

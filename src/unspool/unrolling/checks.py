@@ -16,6 +16,7 @@ from unspool.graph import Graph, check_input
 from unspool.objective import Activation, Coefficient, Computed, FeatureComputed, Leaf, Objective, Term
 from unspool.objective.ends import ends_of
 from unspool.objective.width import check_width
+from unspool.ops.transforming import transforming
 from unspool.unrolling.adjoint import Adjoint, Implicit, Stored
 
 
@@ -55,7 +56,7 @@ def fitting(objective: Objective, x: Tensor, computed: dict[Leaf, Tensor]) -> di
 
 def refuse_stacked() -> None:
     """torch's checkpoints cannot be recomputed once a vmap is over, and would fail in the backward pass without a word."""
-    if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore
+    if not torch.compiler.is_compiling() and transforming():
         raise IncompatibleError(
             "Checkpointed networks do not go under vmap and other torch.func transforms; use adjoint=Stored()"
         )

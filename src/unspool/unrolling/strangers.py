@@ -13,6 +13,7 @@ from unspool.errors import IncompatibleError
 from unspool.objective import CompositeTerm, ProximableTerm, SmoothTerm, StencilTerm, Term
 from unspool.objective.belongings import depends_on_strangers
 from unspool.objective.composite import check_operator_at
+from unspool.ops.transforming import transforming
 
 
 def somebodys_own(algorithm: Algorithm, terms: tuple[Term, ...]) -> bool:
@@ -24,7 +25,7 @@ def can_look() -> bool:
     """Whether dependence can be seen now: with gradients, outside of torch.compile and of torch.func transforms."""
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return False
-    return torch._C._functorch.peek_interpreter_stack() is None  # pyright: ignore
+    return not transforming()
 
 
 def check_strangers(algorithm: Algorithm, problem: Problem, start: Tensor) -> None:

@@ -72,7 +72,7 @@ class StackedBatch:
                 held = learnt if name in trained else rest
                 held[name] = value.detach().new_empty(count, *value.shape).requires_grad_(name in trained)
         upper = members[0].trial.config.upper
-        self._stream = stream_for(self, self._device) if self._device.type == "cuda" else None
+        self._stream = stream_for(self, self._device)
         self._willing = self._stream is not None  # to be captured: what is captured needs a stream of its own
         self._conduct = Conduct(skeleton.eval())
         self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, any_awake(skeleton), upper)

@@ -63,7 +63,7 @@ class StackedPass:
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
         self._written: dict[str, int] = {}  # how often what a look reads had been written to when its passes began
-        self._side = stream_for(self, self.device) if self.device.type == "cuda" else None
+        self._side = stream_for(self, self.device)
 
     # -- slots ---------------------------------------------------------------------------------------------------------
 

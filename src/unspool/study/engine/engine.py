@@ -221,9 +221,8 @@ class _Engine:
             assert problem is not None
             problem.__traceback__ = None  # its frames hold the broken batch, and this one holds the problem: a circle
             if not settle(self.device):
-                raise DeviceLost(
-                    str(self.device), str(problem)
-                ) from None  # every other trial would fail, and none for its own sake
+                # Every other trial would fail, and none for its own sake.
+                raise DeviceLost(str(self.device), str(problem)) from None
             if isinstance(problem, ChangedData):
                 raise problem from None  # all other trials would train on what is left of the data
             unfinished = [c.trial for c in running if c is not None] if running else [first.trial]
