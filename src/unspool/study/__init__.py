@@ -17,6 +17,7 @@ from unspool.study.engine.progress import Progress
 from unspool.study.evaluation import Outcome, evaluate
 from unspool.study.machines import Ray
 from unspool.study.optuna_search import optimise, suggest
+from unspool.study.predicting import predictions
 from unspool.study.report import write_report
 from unspool.study.results.best import Best, Measure, Sample
 from unspool.study.results.comparison import Comparison, Test, compare, compare_all
@@ -33,5 +34,5 @@ __all__ = [
     "Access", "Best", "Comparison", "Group", "Importance", "Measure", "Method", "Outcome", "Packing", "Progress", "Ray", "Result", "Row", "Sample", "Space", "Status", "Store",
     "StoreProblem", "Study", "Test", "Trial", "TrialBatch", "TrialTable", "choice", "compare", "compare_all", "declared_search", "evaluate", "export",
     "grid", "importance", "integers", "log_uniform", "optimise", "packing", "plot_choices", "plot_compare", "plot_grid", "plot_importance",
-    "plot_leaders", "random", "run", "suggest", "train_again", "train_trials", "uniform", "write_report",
+    "plot_leaders", "predictions", "random", "run", "suggest", "train_again", "train_trials", "uniform", "write_report",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ class Epochs:
     On the CPU an epoch is plain torch. On CUDA the first epochs are too; then the whole epoch (forward, backward, optimiser,
     evaluation) is captured as one CUDA graph, and an epoch is a single launch that ends with one small copy to the host. An
     optimiser or a loss that cannot be captured keeps running as written, and so does an epoch in batches; ``captured`` says which it is,
-    and ``stepped`` whether a step has been taken.
+    and ``stepped`` whether a step has been taken. ``said`` is what the network said of all nodes in the last look; None with batches.
 
     Args:
         model, optimiser, task, config: as in :func:`unspool.train.fit`.
@@ -90,6 +90,7 @@ class Epochs:
         self._replay: Any = None
         self._before: tuple[Conduct, tuple[int, ...]] | None = None
         self._numbers: Tensor | None = None
+        self.said: Tensor | None = None
 
     def __call__(self) -> list[float]:
         """One epoch."""
@@ -178,8 +179,8 @@ class Epochs:
         """What the network says of the items of some parts."""
         if self._batches is not None:
             return self._batches.look(self._said, parts)
-        output = self._output()
-        return [self.task.loss.read(output, ids) for ids in parts]
+        self.said = self._output()
+        return [self.task.loss.read(self.said, ids) for ids in parts]
 
     def _look(self, found: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         target = self.task.target.index_select(0, ids)

@@ -22,6 +22,7 @@ class SingleTrial:
 
     Args:
         members: exactly one.
+        keep: whether what the trial says of all nodes is kept, in ``said``.
 
     Example:
         >>> import torch, unspool as us
@@ -34,9 +35,11 @@ class SingleTrial:
         (2, 1, 4)
     """
 
-    def __init__(self, members: Sequence[PreparedTrial]) -> None:
+    def __init__(self, members: Sequence[PreparedTrial], keep: bool = False) -> None:
         if len(members) != 1:
             raise ValueError(f"{len(members)} trials for a batch of one slot: give one")
+        self._keep = keep
+        self.said: torch.Tensor | None = None
         self.load([0], members)
 
     @property
@@ -61,6 +64,7 @@ class SingleTrial:
     def run_epochs(self, epochs: int) -> NDArray[np.float64]:
         """Train for some epochs."""
         numbers = np.full((epochs, 1, 4), np.nan)
+        said: list[torch.Tensor] = []
         with seeded(None, self._device):
             _set_generators(self._device, self._generators)
             for k in range(epochs):
@@ -73,7 +77,10 @@ class SingleTrial:
                 if not np.isfinite(numbers[k, 0, 0]):
                     numbers[k] = np.nan
                     break
+                if self._keep and self._epochs.said is not None:
+                    said.append(self._epochs.said.clone())
             self._generators = _generators(self._device)
+        self.said = torch.stack(said)[:, None] if said else None
         return numbers
 
     def compact(self, slots: Sequence[int]) -> SingleTrial:

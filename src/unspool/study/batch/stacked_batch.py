@@ -41,6 +41,7 @@ class StackedBatch:
 
     Args:
         members: the first trials, one per slot.
+        keep: whether what the trials say of all nodes is kept, in ``said``.
 
     Example:
         >>> import unspool as us
@@ -57,8 +58,8 @@ class StackedBatch:
     #: Kinds of devices on which the look at an epoch rides with the training pass of the next.
     rides_on = frozenset({"cuda"})
 
-    def __init__(self, members: Sequence[PreparedTrial]) -> None:
-        self._first = members[0]
+    def __init__(self, members: Sequence[PreparedTrial], keep: bool = False) -> None:
+        self._first, self._keep = members[0], keep
         task = members[0].task
         self._device = task.target.device
         skeleton = copy.deepcopy(stackable(members[0])).to(self._device)
@@ -75,7 +76,7 @@ class StackedBatch:
         self._stream = stream_for(self, self._device)
         self._willing = self._stream is not None  # to be captured: what is captured needs a stream of its own
         self._conduct = Conduct(skeleton.eval())
-        self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, any_awake(skeleton), upper)
+        self._pass = StackedPass(skeleton, task, learnt, rest, count, RING, any_awake(skeleton), upper, keep)
         self._adam = StackedAdam(learnt)
         self._rides = self._device.type in self.rides_on
         self._ready = False  # whether there are gradients of a pass whose step is still to be taken
@@ -89,6 +90,11 @@ class StackedBatch:
     def slots(self) -> int:
         """How many trials train at once."""
         return self._pass.trials
+
+    @property
+    def said(self) -> Tensor | None:
+        """What each slot said of all nodes after each of the last epochs, at most :data:`RING`; None where it is not kept."""
+        return self._pass.said
 
     @torch.no_grad()
     def load(self, slots: Sequence[int], members: Sequence[PreparedTrial]) -> None:
@@ -142,7 +148,7 @@ class StackedBatch:
 
     def compact(self, slots: Sequence[int]) -> StackedBatch:
         """A smaller batch of these slots, with their trials as far as they are."""
-        made = StackedBatch([self._first] * len(slots))
+        made = StackedBatch([self._first] * len(slots), self._keep)
         where = torch.as_tensor(list(slots), device=self._device)
         made._pass.follow(self._pass, where, before=self._ready)
         made._adam.follow(self._adam, slots)

@@ -39,11 +39,12 @@ class StackedPass:
         trials, rows: how many trials, and for how many epochs numbers are kept.
         awake: whether training and evaluation may differ.
         upper: what training makes small; the loss of the task when None.
+        keep: whether what the trials say of all nodes is kept for as many epochs, in ``said``.
     """
 
     def __init__(
         self, skeleton: nn.Module, task: Task, learnt: dict[str, Tensor], rest: dict[str, Tensor], trials: int, rows: int, awake: bool,
-        upper: Upper | None = None,
+        upper: Upper | None = None, keep: bool = False,
     ) -> None:  # fmt: skip
         self.skeleton, self.task, self.learnt, self.rest, self.trials = skeleton, task, learnt, rest, trials
         self.device, self.loss, self.awake = task.target.device, task.loss, awake or upper is not None
@@ -62,6 +63,8 @@ class StackedPass:
         self.ring = torch.full((rows, trials, 4), torch.nan, dtype=torch.float64, device=self.device)
         self.place = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.now = torch.full((trials,), torch.nan, dtype=torch.float64, device=self.device)
+        self.keep, self.rows = keep, rows
+        self.said: Tensor | None = None
         self._written: dict[str, int] = {}  # how often what a look reads had been written to when its passes began
         self._side = stream_for(self, self.device)
 
@@ -176,6 +179,7 @@ class StackedPass:
         with self._joined():
             with self._aside(), torch.no_grad():
                 seen = self._seen(outputs, ride)
+                self._keep(seen)
                 valid, test = (losses_cuda.look(seen, self.sets[name], self.task.target) for name in ("valid", "test"))
             found, slope = losses_cuda.learn(outputs.detach(), self.sets["train"], self.task.target)
             grads = self._gradients(outputs, slope)
@@ -267,11 +271,20 @@ class StackedPass:
 
     def _looks(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Validation loss, validation score and test score of every trial."""
+        self._keep(outputs)
         loss = self._losses(outputs, "valid").double()
         score = _scores(self.loss, *self._rows(outputs, "valid")).double()
         if self.sets["test"].numel() == 0:
             return loss, score, torch.full_like(loss, torch.nan)
         return loss, score, _scores(self.loss, *self._rows(outputs, "test")).double()
+
+    def _keep(self, outputs: Tensor) -> None:
+        """What the trials say in this epoch, in its row."""
+        if not self.keep:
+            return
+        if self.said is None:
+            self.said = outputs.new_empty(self.rows, *outputs.shape)
+        self.said.index_copy_(0, self.place, outputs[None])
 
     def _note(self, losses: Tensor, looked: Sequence[Tensor]) -> None:
         numbers = torch.stack([losses, *looked], dim=-1)

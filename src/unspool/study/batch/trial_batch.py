@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from unspool.train import PreparedTrial
 
@@ -20,6 +21,11 @@ class TrialBatch(Protocol):
     @property
     def slots(self) -> int:
         """How many trials train at once."""
+        ...
+
+    @property
+    def said(self) -> Tensor | None:
+        """What each slot said of all nodes after each epoch of the last call, shape (epochs, slots, nodes, outputs); None where it is not kept."""
         ...
 
     def load(self, slots: Sequence[int], members: Sequence[PreparedTrial]) -> None:

@@ -75,8 +75,8 @@ def signature(member: PreparedTrial) -> Hashable:
     return (upper, what, trained, task.loss, sizes, id(task.x), id(task.graph), goal, weight)
 
 
-def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
-    """A batch for trials of one signature.
+def open_batch(members: Sequence[PreparedTrial], keep: bool = False) -> TrialBatch:
+    """A batch for trials of one signature; ``keep`` whether what they say of all nodes is kept.
 
     Example:
         >>> import torch, unspool as us
@@ -88,7 +88,8 @@ def open_batch(members: Sequence[PreparedTrial]) -> TrialBatch:
     """
     # A stack of one on the CPU gains nothing and pays for vmap: 12 ms an epoch in place of 8 (UGDGNN on Cora).
     single = len(members) == 1 and members[0].task.target.device.type == "cpu"
-    return SingleTrial(members) if single or isinstance(signature(members[0]), Alone) else StackedBatch(members)
+    kind = SingleTrial if single or isinstance(signature(members[0]), Alone) else StackedBatch
+    return kind(members, keep)
 
 
 def sort_trials(trials: Sequence[Trial], provide: Callable[[Trial], PreparedTrial]) -> list[list[Trial]]:

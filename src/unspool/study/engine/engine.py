@@ -7,9 +7,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from unspool.device import DeviceLost
 from unspool.interrupt import deferred_interrupt
@@ -46,7 +48,8 @@ def train_trials(
     watch: Callable[[Progress], None] | None = None,
     seconds: float | None = None,
     batches_at_once: int = BATCHES_AT_ONCE,
-    open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch] = _open_batch,
+    keep: Callable[[Trial, Tensor], None] | None = None,
+    open_batch: Callable[..., TrialBatch] = _open_batch,
 ) -> None:
     """Train trials, as many at once as are fast; each gives what :func:`unspool.train.train_trial` gives for it alone.
 
@@ -62,6 +65,7 @@ def train_trials(
         watch: told how it is getting on.
         seconds: when to stop and release what is not finished.
         batches_at_once: the largest number of small batches at once on a GPU; no result depends on it.
+        keep: is given what the network of each trial said of all nodes at the epoch that was chosen, just before the tracker hears of it.
         open_batch: makes batches out of members of one signature.
 
     Example:
@@ -83,7 +87,8 @@ def train_trials(
         raise ValueError(f"chunk={chunk}: expected at least one epoch")
     if batches_at_once < 1:
         raise ValueError(f"batches_at_once={batches_at_once}: at least one batch trains at a time")
-    _Engine(trials, provide, tracker, most, chunk, watch, seconds, batches_at_once, open_batch).run()
+    chunk = RING if keep is not None and chunk is not None and chunk > RING else chunk
+    _Engine(trials, provide, tracker, most, chunk, watch, seconds, batches_at_once, keep, open_batch).run()
 
 
 class _TimeIsUp(Exception):
@@ -107,10 +112,13 @@ class _Engine:
         watch: Callable[[Progress], None] | None,
         seconds: float | None,
         batches_at_once: int,
-        open_batch: Callable[[Sequence[PreparedTrial]], TrialBatch],
+        keep: Callable[[Trial, Tensor], None] | None,
+        open_batch: Callable[..., TrialBatch],
     ) -> None:
-        self.trials, self.provide, self.tracker = list(trials), provide, tracker
-        self.most, self.chunk, self.batches_at_once, self.open_batch = most, chunk, batches_at_once, open_batch
+        self.trials, self.provide, self.tracker, self.keep = list(trials), provide, tracker, keep
+        self.most, self.chunk, self.batches_at_once = most, chunk, batches_at_once
+        kept = {} if keep is None else {"keep": True}
+        self.open_batch, self.open_single = partial(open_batch, **kept), partial(SingleTrial, **kept)
         self.clock = Clock(len(self.trials), watch)
         self.until = None if seconds is None else self.clock.began + seconds
         self.claimed: dict[Trial, None] = {}  # an ordered set
@@ -214,7 +222,7 @@ class _Engine:
                 slots = self._slots_for(first, alike, 1 + queue.length)
                 members = [first, *queue.some(slots - 1, alike)]
                 running.extend(TrialProgress(member.trial) for member in members)
-                opener = SingleTrial if self._is_alone(alike) else self.open_batch
+                opener = self.open_single if self._is_alone(alike) else self.open_batch
                 yield from self._run_batch(_guarded(opener, members), self.device.type, running, queue, alike)
         except _BatchBroke as broke:
             problem = broke.__cause__
@@ -284,10 +292,14 @@ class _Engine:
             share = (time.monotonic() - began) / len(busy) / others
             ended: list[tuple[Trial, Result]] = []
             for slot, progress in busy:
-                self.clock.epochs += progress.take(numbers[:, slot], share)
+                self.clock.epochs += progress.take(
+                    numbers[:, slot], share, None if batch.said is None else batch.said[:, slot]
+                )
                 if progress.ending is not None:
                     ended.append((progress.trial, progress.result()))
                     running[slot] = None
+                    if self.keep is not None and progress.said is not None:
+                        self.keep(progress.trial, progress.said)
             if ended:
                 self._finish(ended)
                 batch = self._refill(batch, kind, running, queue, alike)

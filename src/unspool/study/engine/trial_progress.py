@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from unspool.train import Ending, Epoch, Monitor, Result, Stop, Trial
 
@@ -36,6 +37,7 @@ class TrialProgress:
         self.ending: Ending | None = None
         self.seconds = 0.0
         self.epochs = 0
+        self.said: Tensor | None = None  # at the best epoch
         self._history: list[Epoch] = []
 
     @property
@@ -43,8 +45,18 @@ class TrialProgress:
         """How many epochs may still come."""
         return self.config.epochs - self.epochs
 
-    def take(self, numbers: NDArray[np.float64], seconds: float) -> int:
-        """Read the next epochs, shape (epochs, 4), until the trial ends; gives how many were its own."""
+    def take(self, numbers: NDArray[np.float64], seconds: float, said: Tensor | None = None) -> int:
+        """Read the next epochs, shape (epochs, 4), until the trial ends; gives how many were its own.
+
+        ``said``, shape (epochs, nodes, outputs), is what the network said after each of them, where that of the best one is to be kept.
+        """
+        best, first = self.best, self.epochs + 1
+        taken = self._take(numbers, seconds)
+        if said is not None and self.best is not None and self.best is not best:
+            self.said = said[self.best.epoch - first].clone()
+        return taken
+
+    def _take(self, numbers: NDArray[np.float64], seconds: float) -> int:
         self.seconds += seconds
         if self._goes_on(len(numbers)) and np.isfinite(numbers[:, :3]).all():
             return self._take_together(numbers[: self.left])
