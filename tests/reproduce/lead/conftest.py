@@ -13,12 +13,14 @@ from unspool.datasets import Split
 SPACE = """
 datasets = ["small"]
 search_seed = 100
+final_seed = 30
 final_seeds = 2
 epochs = 6
 patience = 6
 shares = [0.6, 0.4]
 together = 1
 common = 2
+averaged = { StableGNN = 2, GRAND = 1 }
 budget.small = { structures = 2, numbers = 3, stages = [[1, 3]], last = 2 }
 [structure]
 steps = ["uniform", "learnt"]

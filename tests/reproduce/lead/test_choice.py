@@ -55,14 +55,38 @@ def test_the_spaces_that_ship_draw_the_same_settings_each_time_and_as_many_for_a
 @pytest.mark.parametrize(("plan", "entry", "name"), SHIPPED)
 def test_no_seed_serves_both_the_search_and_the_final_evaluations(plan, entry, name):
     space = Space.of(entry, name, PLANS[plan])
-    assert set(space.seeds).isdisjoint(range(PLANS[plan].final_seeds))
+    assert set(space.seeds).isdisjoint(PLANS[plan].final_seeds)
+    assert len(PLANS[plan].final_seeds) == 10
     assert len(space.seeds) == space.last
 
 
-def test_a_space_whose_seeds_meet_is_refused(space):
-    space.write_text(space.read_text().replace("search_seed = 100", "search_seed = 1"))
-    with pytest.raises(DataError, match="the search's first seed is 1, a final one; begin at 2"):
+@pytest.mark.parametrize("first", [29, 30, 31])
+def test_a_space_whose_seeds_meet_is_refused(space, first):
+    space.write_text(space.read_text().replace("search_seed = 100", f"search_seed = {first}"))
+    told = f"the search has the seeds {first} to {first + 1}, and some of them are final ones; begin it at 32"
+    with pytest.raises(DataError, match=told):
         Plan.read()
+
+
+@pytest.mark.parametrize("first", [28, 32])
+def test_seeds_on_either_side_of_the_final_ones_are_taken(space, first):
+    space.write_text(space.read_text().replace("search_seed = 100", f"search_seed = {first}"))
+    assert set(Space.of("GRAND", "small").seeds).isdisjoint(Plan.read().final_seeds)
+
+
+def test_as_many_settings_are_chosen_as_an_entry_averages_the_best_first(space, small):
+    space.write_text(space.read_text().replace("stages = [[1, 3]]", "stages = [[1, 4]]"))
+    spaces, store = [Space.of(entry, "small") for entry in ("StableGNN", "GRAND")], Store(None)
+    for found in search_all(spaces, LabelledLoader(small["data"]), store):
+        assert len(found.members) == len(found.valid_scores) == 2
+        assert list(found.valid_scores) == sorted(found.valid_scores, reverse=True)
+        loader, first = LabelledLoader(small["data"]), 100
+        for valid, trial in zip(found.valid_scores, found.made(), strict=True):
+            rows = {row.key: row.result for row in store.rows()}
+            own = [rows[trial.with_seed(first + k).key(loader.fingerprint)].test_score for k in range(found.seeds)]
+            assert valid == pytest.approx(sum(own) / len(own))
+    assert (Plan.read().averaged("StableGNN"), Plan.read().averaged("GRAND"), Plan.read().members) == (2, 1, 2)
+    assert Plan.read("lead").members >= 1
 
 
 @pytest.mark.parametrize("cut", [{"rounds": 1}, {"numbers": 2}, {"epochs": 2}, {"seeds": 1}])
@@ -262,7 +286,7 @@ def test_settings_that_diverge_are_left_out_and_counted(space, small):
     found = search(Space.of("StableGNN", "small"), LabelledLoader(small["data"]))
     assert found.settings == 6
     assert 0 < found.left_out < 6
-    assert found.trial["config"]["lr"] == 0.01
+    assert {one["config"]["lr"] for one in found.members} == {0.01}
     space.write_text(space.read_text().replace("lr = [0.01, 1e30]", "lr = [1e30]"))
     with pytest.raises(DataError, match="small: no setting of GRAND ended with finite losses"):
         search(Space.of("GRAND", "small"), LabelledLoader(small["data"]))
@@ -273,7 +297,9 @@ def test_choices_of_another_space_do_not_count_and_wrong_files_are_named(space, 
     LeadRun(out, commit="c0ffee").run(parts=["search"], entries=["GRAND"])
     (kept,) = read_choices(out / "choices", digest)
     assert kept.commit == "c0ffee"
-    assert kept.made().key("") == Trial.from_plain({**kept.trial, "seed": 0}).key("")
+    assert [one.key("") for one in kept.made()] == [
+        Trial.from_plain({**one, "seed": 0}).key("") for one in kept.members
+    ]
     assert "test" not in json.dumps(json.loads((out / "choices" / "small-GRAND.json").read_text()))
     space.write_text(space.read_text() + "# frozen again\n")
     assert read_choices(out / "choices", Plan.read().digest) == []

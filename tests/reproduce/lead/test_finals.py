@@ -6,14 +6,28 @@ from pathlib import Path
 import pytest
 
 import unspool
+import unspool as us
 from unspool.errors import DataError
-from unspool.reproduce.lead.finals import WHOLE, Final, append, read
+from unspool.reproduce.lead.finals import ALONE, AVERAGED, WHOLE, Final, append, evaluate, read
 from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.run import LeadRun, commit_of
+from unspool.reproduce.lead.search import Choice
 from unspool.reproduce.lead.table import current, lines, pairs
+from unspool.train import TrainConfig, Trial, TrialLoader, train_trial
 
 ONE = Final(
-    "2026-11-19", "abc", "s1", "cora", "public 1234", "StableGNN", WHOLE, 3, 0.8, (0.8, 0.81, 0.82), {"model": "GCN"}
+    "2026-11-19",
+    "abc",
+    "s1",
+    "cora",
+    "public 1234",
+    "StableGNN",
+    WHOLE,
+    0,
+    3,
+    0.8,
+    (0.8, 0.81, 0.82),
+    ({"model": "GCN"},),
 )
 
 
@@ -25,7 +39,11 @@ def test_search_finals_and_ablation_run_in_order_and_only_once(space, small, out
     assert {(row.entry, row.variant) for row in rows} >= {
         ("StableGNN", WHOLE), ("GRAND", WHOLE), ("StableGNN", "without consistency"), ("StableGNN", "without both"),
     }  # fmt: skip
-    assert {row.entry for row in rows if row.variant != WHOLE} == {"StableGNN"}
+    assert {(row.entry, row.variant, len(row.trials)) for row in rows} >= {
+        ("StableGNN", WHOLE, 2), ("StableGNN", ALONE, 1), ("GRAND", WHOLE, 1), ("GRAND", AVERAGED, 2), ("StableGNN", "without both", 1),
+    }  # fmt: skip
+    assert {row.entry for row in rows if row.variant.startswith("with")} == {"StableGNN"}
+    assert {row.first_seed for row in rows} == {30}
     assert {(row.commit, row.seeds, row.split.split()[0]) for row in rows} == {("c0ffee", 2, "fixed")}
     assert any("small, GRAND, as chosen" in line for line in told)
     before = (out / "finals.csv").read_bytes()
@@ -33,6 +51,27 @@ def test_search_finals_and_ablation_run_in_order_and_only_once(space, small, out
     monkeypatch.setattr("unspool.reproduce.lead.run.search", lambda *_: pytest.fail("searched twice"))
     LeadRun(out, commit="another").run()
     assert (out / "finals.csv").read_bytes() == before
+
+
+def test_a_final_score_is_that_of_the_mean_of_what_networks_trained_one_by_one_say(small, tmp_path):
+    loader = TrialLoader(small["data"])
+    members = [
+        Trial(us.models.StableGNN, {"hidden": 8, "depth": depth}, TrainConfig(epochs=20, lr=0.05))
+        for depth in (1, 2, 4)
+    ]
+    choice = Choice("StableGNN", "small", "s1", (), (0.9, 0.8, 0.7), 3, 3, 0, 1)
+    rows = evaluate(choice, {WHOLE: members, ALONE: members[:1]}, loader, "c0ffee", range(40, 43), tmp_path)
+    for row, many in zip(rows, (3, 1), strict=True):
+        assert (row.first_seed, row.seeds, len(row.trials)) == (40, 3, many)
+        for seed, score in zip(range(40, 43), row.scores, strict=True):
+            task = loader.task(seed)
+            said = [train_trial(one.with_seed(seed), loader)[0].eval()(task.x, task.graph) for one in members[:many]]
+            mean = sum(output.softmax(-1) for output in said)
+            right = (mean[task.test].argmax(-1) == task.target[task.test]).double().mean()
+            assert score == pytest.approx(float(right), abs=1e-9)
+    assert rows[0].valid_score == pytest.approx(0.8)
+    assert rows[1].valid_score == 0.9
+    assert len(list(tmp_path.iterdir())) == 9  # what two variants share is trained once
 
 
 def test_finals_without_a_choice_are_refused(space, small, out):
@@ -62,11 +101,14 @@ def test_a_final_trial_that_fails_is_not_written(space, small, out, monkeypatch)
 
     with monkeypatch.context() as here:
         here.setattr("unspool.models.StableGNN.build", broken)
-        with pytest.raises(DataError, match=r"GRAND on small, as chosen: the final trial of seed 0 has no score"):
+        with pytest.raises(
+            DataError,
+            match=r"GRAND on small: a final trial has no score: StableGNN.* has no prediction: .*out of memory",
+        ):
             job.run(parts=["finals"], entries=["GRAND"])
     assert not (out / "finals.csv").exists()
     job.run(parts=["finals"], entries=["GRAND"])  # what failed once is tried again
-    assert len(read(out / "finals.csv")) == 1
+    assert [row.variant for row in read(out / "finals.csv")] == [WHOLE, AVERAGED]
 
 
 def test_the_first_evaluation_counts(tmp_path):
@@ -116,8 +158,12 @@ def test_pairs_are_of_one_space_and_one_split():
     newer = replace(ONE, space="s2")
     assert current([ONE, grand, newer]) == [newer]
     assert pairs([ONE, grand, newer], ("StableGNN", WHOLE), ("GRAND", WHOLE)) == []  # GRAND was not run there
-    with pytest.raises(DataError, match="cora: StableGNN was evaluated on public 1234 and GRAND on public 9"):
+    with pytest.raises(
+        DataError, match="cora: StableGNN was evaluated on public 1234 from seed 0 and GRAND on public 9"
+    ):
         pairs([ONE, replace(grand, split="public 9")], ("StableGNN", WHOLE), ("GRAND", WHOLE))
+    with pytest.raises(DataError, match="and GRAND on public 1234 from seed 10, which are no pairs"):
+        pairs([ONE, replace(grand, first_seed=10)], ("StableGNN", WHOLE), ("GRAND", WHOLE))
     assert len(lines([ONE, grand], Plan.read())) == 2
     assert lines([replace(ONE, dataset="elsewhere")], Plan.read()) == ["nothing has been evaluated yet"]
 

@@ -4,14 +4,25 @@ from dataclasses import replace
 
 import pytest
 
-from unspool.reproduce.lead.finals import WHOLE, Final, append
+from unspool.reproduce.lead.finals import ALONE, AVERAGED, WHOLE, Final, append
 from unspool.reproduce.report_page import Findings, report_page
 from unspool.reproduce.results import example_record, read, write
 from unspool.reproduce.sections.lead import lead_blocks
 from unspool.reproduce.sections.not_run import NotRun
 
 OURS = Final(
-    "2026-11-19", "c0ffee", "5e1f", "cs", "per-class 20/30 1a2b", "StableGNN", WHOLE, 3, 0.9, (0.93, 0.94, 0.95), {}
+    "2026-11-19",
+    "c0ffee",
+    "5e1f",
+    "cs",
+    "per-class 20/30 1a2b",
+    "StableGNN",
+    WHOLE,
+    0,
+    3,
+    0.9,
+    (0.93, 0.94, 0.95),
+    ({},),
 )
 GRAND = replace(OURS, entry="GRAND", scores=(0.92, 0.92, 0.95))
 
@@ -28,6 +39,7 @@ def test_a_score_stands_beside_its_split_and_the_published_number_beside_its_pro
         "92.9",
         "GRAND, from memory; DAGNN 92.8; 20 training and 30 validation nodes a class, drawn at random; draws of others are not ours",
         "per-class 20/30 1a2b",
+        "1",
         "3",
         "5e1f",
         "c0ffee",
@@ -38,7 +50,21 @@ def test_a_score_stands_beside_its_split_and_the_published_number_beside_its_pro
 def test_the_parts_that_were_left_out_are_compared_with_the_whole():
     less = replace(OURS, variant="without consistency", scores=(0.92, 0.93, 0.94))
     ablation = lead_blocks([OURS, GRAND, less])[2]
-    assert cells(ablation)[0][:4] == ["CS", "without consistency", "93.00 ± 1.00", "−1.00"]
+    assert cells(ablation)[0][:6] == ["CS", "StableGNN", "without consistency", "93.00 ± 1.00", WHOLE, "−1.00"]
+
+
+def test_parts_of_one_network_are_compared_with_that_network_and_it_with_the_average():
+    eight = replace(OURS, trials=({},) * 8)
+    alone = replace(OURS, variant=ALONE, scores=(0.92, 0.93, 0.94))
+    less = replace(OURS, variant="without consistency", scores=(0.90, 0.91, 0.92))
+    grand = replace(GRAND, variant=AVERAGED, scores=(0.93, 0.93, 0.96), trials=({},) * 8)
+    _, against, ablation = lead_blocks([eight, GRAND, alone, less, grand])
+    assert cells(against)[0][8] == "8"
+    assert [row[1:6] for row in cells(ablation)] == [
+        ["StableGNN", ALONE, "93.00 ± 1.00", WHOLE, "−1.00"],
+        ["StableGNN", "without consistency", "91.00 ± 1.00", ALONE, "−2.00"],
+        ["GRAND", AVERAGED, "94.00 ± 1.73", WHOLE, "+1.00"],
+    ]
 
 
 def test_a_later_space_takes_the_place_of_an_earlier_one_and_other_sets_have_a_section_of_their_own():

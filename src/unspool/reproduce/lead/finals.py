@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -14,17 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from unspool import study
-from unspool.errors import DataError
+from unspool.errors import DataError, IncompatibleError
 from unspool.files import one_at_a_time, write_whole
 from unspool.reproduce.lead.search import Choice
-from unspool.study import Store
-from unspool.study.store import Status
 from unspool.train import Trial, TrialLoader
 
-#: The variant of a choice that is the choice itself.
-WHOLE = "as chosen"
+#: Variants of a choice: as its entry is evaluated; its best setting alone, where several are averaged; several averaged, where one is evaluated.
+WHOLE, ALONE, AVERAGED = "as chosen", "the best alone", "averaged"
 
 
 @dataclass(frozen=True)
@@ -36,9 +34,9 @@ class Final:
         space: the digest of what was searched; ``valid_score`` what labelled nodes had said of the choice in the search.
         dataset, split: on what; the split by its name and a hash of all splits that were used.
         entry, variant: what was chosen, and what of it was left out.
-        seeds: of the evaluation, from 0.
+        first_seed, seeds: of the evaluation: the first one, and how many.
         scores: test scores, seed by seed.
-        trial: in plain values.
+        trials: in plain values; the answers of several are averaged.
         mass: shares of the classes at which validation nodes were counted; empty where they counted as they are.
     """
 
@@ -49,10 +47,11 @@ class Final:
     split: str
     entry: str
     variant: str
+    first_seed: int
     seeds: int
     valid_score: float
     scores: tuple[float, ...]
-    trial: Mapping[str, Any]
+    trials: Sequence[Mapping[str, Any]]
     mass: tuple[float, ...] = ()
 
     @property
@@ -73,23 +72,25 @@ class Final:
 
 def evaluate(
     choice: Choice,
-    variants: Mapping[str, Trial],
+    variants: Mapping[str, Sequence[Trial]],
     loader: TrialLoader,
     commit: str,
-    many: int = 10,
-    store: Store | None = None,
+    seeds: range = range(10),
+    folder: Path | None = None,
     watch: Callable[[Any], None] | None = None,
     seconds: float | None = None,
 ) -> list[Final]:
-    """Evaluate variants of a choice under the seeds from 0 on; one that time did not suffice for is left for the next call.
+    """Evaluate variants of a choice; one that time did not suffice for is left for the next call.
+
+    A variant of several trials is the mean of what their networks say, each trained under the same seed and split.
 
     Args:
         choice: what a search chose.
-        variants: the choice, and what is left of it without its parts.
+        variants: the trials of the choice, and what is left of them without their parts.
         loader: the data.
         commit: the state of the project.
-        many: how many seeds.
-        store: keeps every trial.
+        seeds: of the evaluation.
+        folder: keeps what every network says.
         watch: is told how trials are getting on.
         seconds: after which no more is trained.
 
@@ -97,61 +98,66 @@ def evaluate(
         >>> import unspool as us
         >>> from unspool import datasets
         >>> loader = TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
-        >>> trial = Trial(us.models.GCN, {"hidden": 8}, us.train.TrainConfig(epochs=3))
-        >>> found = Choice("GRAND", "small", "5e1f", {}, 2, 3, 0, 0.9, 2)
-        >>> (row,) = evaluate(found, {WHOLE: trial}, loader, "0000000")
-        >>> row.entry, row.variant, row.seeds
-        ('GRAND', 'as chosen', 10)
+        >>> trials = [Trial(model, {"hidden": 8}, us.train.TrainConfig(epochs=3)) for model in (us.models.GCN, us.models.APPNP)]
+        >>> found = Choice("GRAND", "small", "5e1f", (), (0.9, 0.8), 2, 3, 0, 2)
+        >>> whole, alone = evaluate(found, {WHOLE: trials, ALONE: trials[:1]}, loader, "0000000")
+        >>> whole.seeds, len(whole.trials), len(alone.trials)
+        (10, 2, 1)
     """
-    seeded = {name: [trial.with_seed(k) for k in range(many)] for name, trial in variants.items()}
-    found = study.run(
-        [one for own in seeded.values() for one in own],
-        loader,
-        store=store,
-        watch=watch,
-        retry_failed=store is not None,
-        seconds=seconds,
-    )
-    waiting = {row.key for row in found.rows if row.status is Status.WAITING}
-    scores = {row.key: row.result.test_score for row in found.rows if row.result is not None}
-    split = split_of(loader, many)
+    seeded = {name: [[one.with_seed(seed) for one in trials] for seed in seeds] for name, trials in variants.items()}
+    # The same trial may be part of several variants, and is trained once.
+    wanted = {one.key(""): one for own in seeded.values() for together in own for one in together}
+    try:
+        held = study.predictions(list(wanted.values()), loader, folder=folder, watch=watch, seconds=seconds)
+    except IncompatibleError as problem:
+        raise DataError(
+            f"{choice.entry} on {choice.dataset}",
+            f"a final trial has no score: {problem}",
+            "run the same command again",
+        ) from None
+    said = {key: held[one] for key, one in wanted.items() if one in held}
+    split = split_of(loader, seeds)
     made: list[Final] = []
     for name, own in seeded.items():
-        if any(one.key(loader.fingerprint) in waiting for one in own):
+        keys = [[one.key("") for one in together] for together in own]
+        if not all(key in said for together in keys for key in together):
             continue
-        given = [scores.get(one.key(loader.fingerprint), math.nan) for one in own]
-        if not np.isfinite(given).all():
-            seed = next(one.seed for one, score in zip(own, given, strict=True) if not math.isfinite(score))
-            reason = next((row.message for row in found.rows if row.message), "it is with another process, or diverged")
-            raise DataError(
-                f"{choice.entry} on {choice.dataset}, {name}",
-                f"the final trial of seed {seed} has no score ({reason}), and what is written once stays",
-                "run the same command again",
-            )
-        plain = {key: value for key, value in variants[name].to_plain().items() if key != "seed"}
-        about = (
-            datetime.now(UTC).date().isoformat(),
-            commit,
-            choice.space,
-            choice.dataset,
-            split,
-            choice.entry,
-            name,
-            many,
+        scores = tuple(
+            score([said[key] for key in together], loader, trials[0])
+            for together, trials in zip(keys, own, strict=True)
         )
-        made.append(Final(*about, choice.valid_score, tuple(given), plain, tuple(choice.mass)))
+        plain = tuple({key: value for key, value in one.to_plain().items() if key != "seed"} for one in variants[name])
+        about = (datetime.now(UTC).date().isoformat(), commit, choice.space, choice.dataset, split, choice.entry, name)
+        valid = float(np.mean(choice.valid_scores[: len(plain)]))
+        made.append(Final(*about, seeds.start, len(seeds), valid, scores, plain, tuple(choice.mass)))
     return made
 
 
-def split_of(loader: TrialLoader, seeds: int) -> str:
+def score(said: Sequence[torch.Tensor], loader: TrialLoader, trial: Trial) -> float:
+    """The share of test nodes whose class is the most probable one in the mean of several answers.
+
+    Example:
+        >>> from unspool import datasets
+        >>> loader = TrialLoader(datasets.contextual_sbm(nodes=60, classes=2, seed=0))
+        >>> truth = torch.nn.functional.one_hot(loader.first.target).float()
+        >>> score([truth, 0.9 * (1 - truth)], loader, Trial(__import__("unspool").models.GCN))
+        1.0
+    """
+    task = loader.task(trial.seed, trial.normalise_rows)
+    mean = torch.stack(list(said)).double().mean(0)
+    test, target = task.test.cpu(), task.target.cpu()
+    return float((mean[test].argmax(-1) == target[test]).double().mean())
+
+
+def split_of(loader: TrialLoader, seeds: Iterable[int]) -> str:
     """The splits of some seeds: a name, and a hash of all of them.
 
     Example:
         >>> from unspool import datasets
-        >>> split_of(TrialLoader(datasets.load("citeseer")), 3).partition(" ")[0]
+        >>> split_of(TrialLoader(datasets.load("citeseer")), range(3)).partition(" ")[0]
         'public'
     """
-    splits = [loader.split(seed) for seed in range(seeds)]
+    splits = [loader.split(seed) for seed in seeds]
     every = hashlib.sha256("".join(one.hash for one in splits).encode()).hexdigest()[:8]
     first, last = splits[0].name, splits[-1].name
     return f"{first} {every}" if first == last else f"{first} to {last} {every}"
@@ -198,12 +204,14 @@ def read(path: Path) -> list[Final]:
 
 
 def _final(row: Mapping[str, Any]) -> Final:
-    held: dict[str, Any] = {**row, "seeds": int(row["seeds"]), "valid_score": float(row["valid_score"])}
-    held |= {"scores": tuple(map(float, json.loads(row["scores"]))), "trial": json.loads(row["trial"])}
-    held["mass"] = tuple(map(float, json.loads(row["mass"])))
+    held: dict[str, Any] = {**row, "valid_score": float(row["valid_score"])}
+    held |= {name: int(row[name]) for name in ("first_seed", "seeds")}
+    held |= {name: tuple(map(float, json.loads(row[name]))) for name in ("scores", "mass")}
+    held["trials"] = tuple(json.loads(row["trials"]))
     made = Final(**held)
-    if len(made.scores) != made.seeds or not np.isfinite(made.scores).all() or not isinstance(held["trial"], dict):
-        raise ValueError("a score for each seed and a trial are expected")
+    sound = len(made.scores) == made.seeds and bool(np.isfinite(made.scores).all()) and len(made.trials) > 0
+    if not sound or not all(isinstance(one, dict) for one in held["trials"]):
+        raise ValueError("a score for each seed and the trials are expected")
     return made
 
 
@@ -213,7 +221,6 @@ def _text(rows: Sequence[Final]) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for one in rows:
-        plain = asdict(one)
-        lists = {"scores": json.dumps(list(one.scores)), "mass": json.dumps(list(one.mass))}
-        writer.writerow({**plain, **lists, "trial": json.dumps(one.trial, sort_keys=True)})
+        lists = {name: json.dumps(list(getattr(one, name))) for name in ("scores", "mass")}
+        writer.writerow({**asdict(one), **lists, "trials": json.dumps(list(one.trials), sort_keys=True)})
     return out.getvalue()

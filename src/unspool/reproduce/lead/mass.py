@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from scipy.optimize import nnls
-from torch import Tensor
 
-from unspool.errors import DataError
+from unspool import study
 from unspool.reproduce.lead.labelled import LabelledLoader
-from unspool.train import Trial, train_trial
+from unspool.train import Trial
 
 #: The least share of a class, as a part of what it would have if all were alike: none is lost.
 FLOOR = 0.1
@@ -38,9 +37,9 @@ def class_masses(loader: LabelledLoader, trial: Trial, seeds: Sequence[int]) -> 
     """
     classes = loader.outputs
     taken, named = np.zeros((classes, classes)), np.zeros(classes)
-    for seed in seeds:
-        said, truth = _said(loader, trial.with_seed(seed)), loader.first.target.cpu()
-        split = loader.split(seed)
+    truth = loader.first.target.cpu()
+    for one, probabilities in study.predictions([trial.with_seed(seed) for seed in seeds], loader).items():
+        said, split = probabilities.argmax(-1), loader.split(one.seed)
         held = torch.cat([split.valid, split.test])
         for j, c in zip(said[held].tolist(), truth[held].tolist(), strict=True):
             taken[j, c] += 1
@@ -61,16 +60,3 @@ def solved(taken: np.ndarray, named: np.ndarray) -> tuple[float, ...]:
     found, _ = nnls(np.vstack([taken, np.ones(len(named))]), np.append(named, 1.0))
     mass = np.maximum(found, FLOOR / len(named))
     return tuple(float(share) for share in mass / mass.sum())
-
-
-def _said(loader: LabelledLoader, trial: Trial) -> Tensor:
-    """The class that a trained network names for every node."""
-    model, _ = train_trial(trial, loader)
-    task = loader.task(trial.seed, trial.normalise_rows)
-    with torch.no_grad():
-        output: Tensor = model.eval()(task.x, task.graph)
-    if not bool(torch.isfinite(output).all()):
-        raise DataError(
-            loader.name, "the network that the masses of classes are read from has diverged", "lower its learning rate"
-        )
-    return output.argmax(-1).cpu()

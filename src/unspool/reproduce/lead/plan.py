@@ -23,7 +23,7 @@ class Plan:
 
     Example:
         >>> whole, short = Plan.read("lead"), Plan.read("lead", rounds=1, epochs=5, seeds=2)
-        >>> whole.final_seeds, short.final_seeds, short.rounds("cora"), whole.digest == short.digest
+        >>> len(whole.final_seeds), len(short.final_seeds), short.rounds("cora"), whole.digest == short.digest
         (10, 2, 1, False)
     """
 
@@ -50,11 +50,13 @@ class Plan:
             seeds: of the last stage of the search and of the final evaluations, at most.
         """
         how, text = read_experiment(name), _text(name)
-        if how["search_seed"] < how["final_seeds"]:
+        finals, begins = _finals(how), how["search_seed"]
+        many = max(max(budget["last"], *(seeds for seeds, _ in budget["stages"])) for budget in how["budget"].values())
+        if begins < finals.stop and finals.start < begins + many:
             raise DataError(
                 f"{name}.toml",
-                f"the search's first seed is {how['search_seed']}, a final one",
-                f"begin at {how['final_seeds']}",
+                f"the search has the seeds {begins} to {begins + many - 1}, and some of them are final ones",
+                f"begin it at {finals.stop}",
             )
         for dataset, budget in how["budget"].items():
             if len(how["shares"]) != len(budget["stages"]) + 1:
@@ -92,13 +94,27 @@ class Plan:
         return list(self.how["entries"])
 
     @property
-    def final_seeds(self) -> int:
-        """How many; they begin at 0."""
-        return int(self.how["final_seeds"])
+    def final_seeds(self) -> range:
+        """Those of the final evaluations."""
+        return _finals(self.how)
+
+    @property
+    def members(self) -> int:
+        """How many settings a search chooses."""
+        return max(self.averaged(entry) for entry in self.entries)
+
+    def averaged(self, entry: str) -> int:
+        """Of how many of them the answers are averaged in the evaluation of an entry; 1: the best alone is evaluated."""
+        return int(self.how.get("averaged", {}).get(entry, 1))
 
     def rounds(self, dataset: str) -> int:
         """How many structures each entry has on a data set."""
         return int(self.how["budget"][dataset]["structures"])
+
+
+def _finals(how: Mapping[str, Any]) -> range:
+    first = how.get("final_seed", 0)
+    return range(first, first + how["final_seeds"])
 
 
 def _text(name: str) -> bytes:

@@ -15,13 +15,14 @@ from unspool import datasets as data_sets
 from unspool.device import device_for
 from unspool.errors import DataError, mention
 from unspool.reproduce.lead.ablation import variants
-from unspool.reproduce.lead.finals import WHOLE, append, evaluate, read
+from unspool.reproduce.lead.finals import ALONE, AVERAGED, WHOLE, append, evaluate, read
 from unspool.reproduce.lead.labelled import CountedLoader, LabelledLoader, balanced
 from unspool.reproduce.lead.mass import class_masses
 from unspool.reproduce.lead.plan import Plan
 from unspool.reproduce.lead.search import Choice, read_choices, search, write_choice
 from unspool.reproduce.lead.space import Space
 from unspool.study import Store
+from unspool.train import Trial
 
 #: Seeds of the search under which a network finds the masses of the classes.
 MASS_SEEDS = 8
@@ -37,7 +38,7 @@ class LeadRun:
     Processes that run different data sets may share ``out``.
 
     Attributes:
-        out: the folder of ``choices/``, ``finals.csv`` and ``DATASET.db`` (every trial).
+        out: the folder of ``choices/``, ``finals.csv``, ``DATASET.db`` (every trial of the search) and ``predictions/`` (of the final networks).
         plan: what is searched; ``lead.toml`` when omitted.
         root: of raw data; ``UNSPOOL_DATA`` when omitted.
         device: a GPU where there is one when omitted.
@@ -104,8 +105,10 @@ class _OneSet:
         loader = self._labelled(spaces[-1])
         for chosen in search(spaces, loader, self.store, job.watch, job.seconds, self.commit, job.say):
             write_choice(chosen, job.choices)
-            told = f"{chosen.settings} settings, {chosen.trials} trials, held-out nodes {100 * chosen.valid_score:.2f}"
-            job.say(f"{self.name}, {chosen.entry}: {told} over {chosen.seeds} seeds; {self._told(chosen)}")
+            told = f"{chosen.settings} settings, {chosen.trials} trials, held-out nodes over {chosen.seeds} seeds"
+            job.say(f"{self.name}, {chosen.entry}: {told}")
+            for valid, trial in zip(chosen.valid_scores, chosen.made(), strict=True):
+                job.say(f"  {100 * valid:.2f}  {told_of(trial)}")
 
     def _labelled(self, space: Space) -> LabelledLoader:
         """The labelled nodes; where as many of each class were taken, they count at the masses that the first setting of the plain entry finds."""
@@ -126,10 +129,12 @@ class _OneSet:
             raise DataError(
                 str(job.choices), f"no choice for {lost} on {self.name} under this space", "run the part search first"
             )
-        wanted = [(held[entry], {WHOLE: held[entry].made()}) for entry in self.entries if "finals" in parts]
+        wanted = [(held[entry], self._finals(held[entry])) for entry in self.entries if "finals" in parts]
         ours = job.plan.entries[0]
         if "ablation" in parts and ours in self.entries:
-            wanted += [(held[ours], {name: trial}) for name, trial in variants(held[ours].made()).items()]
+            wanted += [
+                (held[ours], {name: [one]}) for name, one in variants(held[ours].made()[0]).items() if name != WHOLE
+            ]
         began = time.monotonic()
         for chosen, one in wanted:
             left = None if job.final_seconds is None else job.final_seconds - (time.monotonic() - began)
@@ -140,20 +145,35 @@ class _OneSet:
                 job.say(f"{self.name}, {chosen.entry}, {', '.join(one)}: no time was left; run the same command again")
                 continue
             loader = CountedLoader(self.data, device_for(job.device), chosen.mass)
-            made = evaluate(chosen, one, loader, self.commit, job.plan.final_seeds, self.store, job.watch, left)
+            folder = job.out / "predictions" / self.name
+            made = evaluate(chosen, one, loader, self.commit, job.plan.final_seeds, folder, job.watch, left)
             for row in append(job.finals, made):
                 told = f"{row.mean:.2f} ± {row.std:.2f} over {row.seeds} seeds, {row.split}"
                 job.say(f"{row.dataset}, {row.entry}, {row.variant}: {told}")
+
+    def _finals(self, chosen: Choice) -> dict[str, list[Trial]]:
+        """The choice as its entry is evaluated, and the other of one and several."""
+        members, many = chosen.made(), self.job.plan.averaged(chosen.entry)
+        if len(members) == 1:
+            return {WHOLE: members}
+        return {WHOLE: members, ALONE: members[:1]} if many > 1 else {WHOLE: members[:1], AVERAGED: members}
 
     def _choices(self) -> dict[str, Choice]:
         found = read_choices(self.job.choices, self.job.plan.digest) if self.job.choices.is_dir() else []
         return {one.entry: one for one in found if one.dataset == self.name}
 
-    def _told(self, chosen: Choice) -> str:
-        trial = chosen.made()
-        settings = ", ".join(f"{name} {trial.shown(name)}" for name in trial.settings)
-        config = trial.config
-        return f"{config.upper}; {settings}; lr {config.lr:g}, decay {config.weight_decay}, {config.monitor.value}"
+
+def told_of(trial: Trial) -> str:
+    """A setting in one line.
+
+    Example:
+        >>> import unspool as us
+        >>> told_of(Trial(us.models.StableGNN, {"depth": 3}, us.train.TrainConfig(upper="ce + consistency under drop_nodes(0.5)")))
+        'CE(Y, pʳ)  +  ‖pʳ − p̄‖²   (...); depth 3; lr 0.01, decay 0.0005, lowest validation loss'
+    """
+    settings = ", ".join(f"{name} {trial.shown(name)}" for name in trial.settings)
+    config = trial.config
+    return f"{config.upper}; {settings}; lr {config.lr:g}, decay {config.weight_decay}, {config.monitor.value}"
 
 
 def commit_of(folder: Path) -> str:

@@ -53,9 +53,10 @@ class Choice:
     Attributes:
         entry, dataset: for what.
         space: the digest of the space.
-        trial: in plain values, without its seed.
+        members: the best settings, the best first: trials in plain values, without their seeds.
+        valid_scores: of each of them, the mean score on held-out labelled nodes.
         settings, trials: how many were tried; ``left_out`` of the settings had a trial that failed or diverged.
-        valid_score, seeds: mean score of the chosen one on held-out labelled nodes, over how many seeds.
+        seeds: over how many the scores are means.
         mass: shares of the classes among unlabelled nodes, where validation nodes were counted by them; empty otherwise.
         commit: the state of the project, and so the rule, under which it was chosen.
     """
@@ -63,18 +64,18 @@ class Choice:
     entry: str
     dataset: str
     space: str
-    trial: Mapping[str, Any]
+    members: Sequence[Mapping[str, Any]]
+    valid_scores: Sequence[float]
     settings: int
     trials: int
     left_out: int
-    valid_score: float
     seeds: int
     mass: Sequence[float] = ()
     commit: str = ""
 
-    def made(self) -> Trial:
-        """The trial, with seed 0."""
-        return Trial.from_plain({**self.trial, "seed": 0})
+    def made(self) -> list[Trial]:
+        """The trials, with seed 0."""
+        return [Trial.from_plain({**one, "seed": 0}) for one in self.members]
 
 
 def search(
@@ -87,6 +88,8 @@ def search(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Choice]:
     """Search the spaces of several entries on one data set together, so that all have as many settings and trials, whenever time is up.
+
+    The best settings of the last stage are chosen, as many as the space says.
 
     A round is some structures of every entry, which train beside each other. Then the best settings go on to more seeds, as many of each entry,
     best first and a slice at a time. Every stage has its share of the seconds, so that a slow round never leaves the choice to one seed. What is
@@ -224,13 +227,13 @@ class _Search:
             )
 
     def choice(self, entry: int, settings: int, commit: str) -> Choice:
-        """The chosen one of an entry."""
+        """The chosen ones of an entry."""
         space, left = self.spaces[entry], self.left[entry]
-        trial, won = ranked(left)[0]
-        plain = {name: value for name, value in trial.to_plain().items() if name != "seed"}
-        many = (settings, len(self.seen[entry]), self.left_out[entry])
-        score = float(np.mean(won))
-        return Choice(space.entry, space.dataset, space.digest, plain, *many, score, len(won), self.loader.mass, commit)
+        best = ranked(left)[: space.members]
+        plain = [{name: value for name, value in trial.to_plain().items() if name != "seed"} for trial, _ in best]
+        scores = [float(np.mean(own)) for _, own in best]
+        many = (settings, len(self.seen[entry]), self.left_out[entry], len(best[0][1]))
+        return Choice(space.entry, space.dataset, space.digest, plain, scores, *many, self.loader.mass, commit)
 
     def _reason(self) -> str:
         return next((row.message for row in self.store.rows() if row.message), "all diverged")

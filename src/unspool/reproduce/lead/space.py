@@ -34,6 +34,7 @@ class Space:
         shares: of the time, for the first look at all settings and for every later stage.
         stages: seeds, and how many settings go on.
         last: how many seeds the last of them have.
+        members: how many settings are chosen.
         epochs, patience, first_seed: of every trial of the search.
         digest: of the plan.
 
@@ -58,6 +59,7 @@ class Space:
     epochs: int
     patience: int
     first_seed: int
+    members: int
     digest: str
     known: tuple[Mapping[str, Any], ...] = ()
 
@@ -79,7 +81,7 @@ class Space:
         known = tuple(_allowed(one, how["entries"][entry]) for one in how.get("known", {}).get(dataset, []))
         shared = {name: _common(name, values, how["entries"].values()) for name, values in structure.items()}
         many = (budget["structures"], budget["numbers"], stages, budget["last"], how["together"], how["common"], shared)
-        each = (tuple(how["shares"]), how["epochs"], how["patience"], how["search_seed"], plan.digest)
+        each = (tuple(how["shares"]), how["epochs"], how["patience"], how["search_seed"], plan.members, plan.digest)
         return Space(entry, dataset, structure, numbers, *many, *each, known)
 
     @property

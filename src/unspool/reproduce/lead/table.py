@@ -9,7 +9,7 @@ import numpy as np
 
 from unspool.errors import DataError
 from unspool.reproduce.experiment_files import read_experiment
-from unspool.reproduce.lead.finals import WHOLE, Final
+from unspool.reproduce.lead.finals import ALONE, AVERAGED, WHOLE, Final
 from unspool.reproduce.lead.plan import Plan
 from unspool.study.results.comparison import holm, paired_t
 
@@ -44,9 +44,12 @@ def pairs(rows: Iterable[Final], first: tuple[str, str], second: tuple[str, str]
         if (name, *first) in held and (name, *second) in held
     ]
     for name, a, b in found:
-        if (a.split, a.seeds) != (b.split, b.seeds):
+        if (a.split, a.first_seed, a.seeds) != (b.split, b.first_seed, b.seeds):
             raise DataError(
-                name, f"{a.entry} was evaluated on {a.split} and {b.entry} on {b.split}, which are no pairs", "run both"
+                name,
+                f"{a.entry} was evaluated on {a.split} from seed {a.first_seed} and {b.entry} on {b.split} from seed {b.first_seed}, "
+                "which are no pairs",
+                "run both",
             )
     gaps = [np.array(a.scores) - np.array(b.scores) for _, a, b in found]
     corrected = holm([paired_t(gap) for gap in gaps])
@@ -88,10 +91,29 @@ def lines(rows: Sequence[Final], plan: Plan) -> list[str]:
         beside = f"{_scores(pair.second):16} {pair.gap:+6.2f}  {pair.p:6.3f}" if pair else f"{'–':32}"
         best = f"{known['best']} ({known['who']})" if known else "–"
         out.append(f"{one.dataset:20} {_scores(one):16} {beside}  {best}   {one.split}")
-    left = list(dict.fromkeys(one.variant for one in rows if one.variant != WHOLE))
-    without = [pair for variant in left for pair in pairs(rows, (ours, variant), (ours, WHOLE))]
-    told = [f"  {p.dataset:18} {p.first.variant:24} {_scores(p.first):16} {p.gap:+6.2f}  {p.p:6.3f}" for p in without]
+    told = [
+        f"  {p.dataset:18} {p.first.entry}, {p.first.variant:24} {_scores(p.first):16} {p.gap:+6.2f}  {p.p:6.3f}  to {p.second.variant}"
+        for p in parts(rows)
+    ]
     return [*out, *told]
+
+
+def parts(rows: Sequence[Final]) -> list[Pair]:
+    """What is left of each entry's choice without a part of it, against the choice; parts of a single network against that network.
+
+    Example:
+        >>> about = ("2026-11-20", "c0ffee", "5e1f", "cora", "public 1a2b", "StableGNN")
+        >>> rows = [Final(*about, name, 0, 2, 0.8, scores, ({},)) for name, scores in ((WHOLE, (0.9, 0.8)), (ALONE, (0.8, 0.8)), ("without both", (0.7, 0.6)))]
+        >>> [(pair.first.variant, pair.second.variant, round(pair.gap)) for pair in parts(rows)]
+        [('the best alone', 'as chosen', -5), ('without both', 'the best alone', -15)]
+    """
+    rows = current(rows)
+    kinds = list(dict.fromkeys((one.entry, one.variant) for one in rows if one.variant != WHOLE))
+    found: list[Pair] = []
+    for entry, variant in kinds:
+        alone = variant not in (ALONE, AVERAGED) and any((one.entry, one.variant) == (entry, ALONE) for one in rows)
+        found += pairs(rows, (entry, variant), (entry, ALONE if alone else WHOLE))
+    return found
 
 
 def _scores(one: Final) -> str:
